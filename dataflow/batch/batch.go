@@ -48,6 +48,14 @@ func New(s *dataflow.Schema) *Batch {
 	return b
 }
 
+// Reset makes b empty; it keeps its memory.
+func (b *Batch) Reset() {
+	b.Len, b.Sel, b.Watermark, b.RowWatermarks = 0, nil, MinWatermark, b.RowWatermarks[:0]
+	for i := range b.Cols {
+		b.Cols[i].Reset(b.Schema.Columns[i].Type, 0)
+	}
+}
+
 // Rows is the number of rows that the batch really has.
 func (b *Batch) Rows() int {
 	if b.Sel != nil {

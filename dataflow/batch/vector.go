@@ -105,6 +105,11 @@ func (v *Vector) Append(src *Vector, i int) {
 	v.Len = n + 1
 }
 
+// AppendBytes adds one row with the given text at the end of a String or Bytes vector.
+func (v *Vector) AppendBytes(text []byte) {
+	v.Append(&Vector{Type: v.Type, Len: 1, Offsets: []int32{0, int32(len(text))}, Data: text}, 0)
+}
+
 // AppendNull adds one NULL row at v's end.
 func (v *Vector) AppendNull() {
 	null := nullVectors[v.Type.Kind]

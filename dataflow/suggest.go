@@ -4,8 +4,11 @@ import "unicode/utf8"
 
 // Nearest returns the known name nearest to name by Levenshtein distance (insertions, deletions and
 // substitutions of characters, each of cost 1), if its distance is at most half of name's length;
-// otherwise "". Of equally near names the first in known wins.
+// otherwise "". Of equally near names the first in known wins. A name of more than 256 bytes has none.
 func Nearest(name string, known []string) string {
+	if len(name) > 256 {
+		return ""
+	}
 	best, bestDist := "", utf8.RuneCountInString(name)/2+1
 	for _, k := range known {
 		if k == name {
@@ -46,4 +49,22 @@ func editDistance(a, b string, limit int) int {
 		prev, cur = cur, prev
 	}
 	return min(prev[len(rb)], limit)
+}
+
+// suggestWork bounds the work that one pass over a spec spends on suggestions, as the sum of the
+// products of the lengths that are compared: a spec with thousands of unknown names is still refused
+// at once, and only the first of them get suggestions.
+const suggestWork = 100_000_000
+
+// suggester gives suggestions as Nearest does until its work is used up.
+type suggester struct{ work int }
+
+func (s *suggester) nearest(name string, known []string) string {
+	for _, k := range known {
+		s.work -= len(name)*len(k) + 1
+	}
+	if s.work < 0 {
+		return ""
+	}
+	return Nearest(name, known)
 }

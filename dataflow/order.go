@@ -9,19 +9,12 @@ import (
 // several that could be next, the first in the spec is. Operators on a cycle come where the cycle as
 // a whole may stand, in the order of the spec. It needs no Resolve.
 func (g *Graph) Topological() []*Operator {
-	producer := make(map[string]int, len(g.Operators))
-	for i, op := range g.Operators {
-		for _, out := range op.Outputs {
-			if _, ok := producer[out.Stream]; !ok {
-				producer[out.Stream] = i
-			}
-		}
-	}
+	producers := g.producers()
 	e := newEdges(len(g.Operators))
 	for i, op := range g.Operators {
 		for _, in := range op.Inputs {
-			if from, ok := producer[in.Stream]; ok {
-				e.add(from, i)
+			if from, ok := producers[in.Stream]; ok {
+				e.add(from.operator, i)
 			}
 		}
 	}

@@ -118,16 +118,20 @@ func (s *Schema) String() string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(c.Name)
-		b.WriteByte(' ')
-		b.WriteString(c.Type.String())
-		if c.EventTime {
-			b.WriteString(" eventtime")
-		}
-		if !c.Nullable {
-			b.WriteString(" not null")
-		}
+		b.WriteString(c.String())
 	}
 	b.WriteByte(')')
 	return b.String()
+}
+
+// String gives the column as it stands in a schema: "origin string not null".
+func (c Column) String() string {
+	s := c.Name + " " + c.Type.String()
+	if c.EventTime {
+		s += " eventtime"
+	}
+	if !c.Nullable {
+		s += " not null"
+	}
+	return s
 }

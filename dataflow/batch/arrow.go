@@ -132,7 +132,11 @@ func ToArrow(b *Batch, schema *arrow.Schema) arrow.RecordBatch {
 	}
 	cols := make([]arrow.Array, len(b.Cols))
 	for i := range b.Cols {
-		data := array.NewData(schema.Field(i).Type, b.Len, arrowBuffers(&b.Cols[i], b.Len), nil, array.UnknownNullCount, 0)
+		v, nulls := &b.Cols[i], 0
+		if v.Valid != nil {
+			nulls = b.Len - v.Valid.Count(b.Len)
+		}
+		data := array.NewData(schema.Field(i).Type, b.Len, arrowBuffers(v, b.Len), nil, nulls, 0)
 		cols[i] = array.MakeFromData(data)
 	}
 	return array.NewRecordBatch(schema, cols, int64(b.Len))

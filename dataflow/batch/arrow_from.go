@@ -3,6 +3,7 @@ package batch
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -11,6 +12,10 @@ import (
 
 	"sluice/dataflow"
 )
+
+// ErrTooMuchText says that a record batch has more than MaxDataBytes of text in a column. Fewer rows of
+// it (NewSlice) may be converted; a single row always can be.
+var ErrTooMuchText = errors.New("more text in a column than a batch can have")
 
 // RowError says why one value of an Arrow record batch has no place in its column.
 type RowError struct {
@@ -116,14 +121,16 @@ func (c *ArrowConverter) Columns() []int {
 // Convert makes dst a view of rec's rows, without a selection; its watermarks are left alone. Where the
 // layout permits, dst shares rec's memory; otherwise it uses memory of the converter's own. So it is
 // valid until the next call or until rec is released, may not be written to, and is to be copied
-// (CopyFrom) by who needs it longer. Record batches with more than MaxDataBytes of text in a column are
-// to be cut before (NewSlice).
+// (CopyFrom) by who needs it longer.
 //
 // The values of rows listed in the RowErrors, which are in order of rows, are undefined. They are valid
-// until the next call. An error says that rec itself is damaged or of another schema.
+// until the next call. An error says that rec itself is damaged or of another schema, or is ErrTooMuchText.
 func (c *ArrowConverter) Convert(rec arrow.RecordBatch, dst *Batch) (bad []RowError, err error) {
 	defer func() {
-		if r := recover(); r != nil {
+		r := recover()
+		if r == ErrTooMuchText {
+			err = ErrTooMuchText
+		} else if r != nil {
 			err = fmt.Errorf("damaged Arrow data: %v", r)
 		}
 	}()
@@ -141,6 +148,9 @@ func (c *ArrowConverter) Convert(rec arrow.RecordBatch, dst *Batch) (bad []RowEr
 		}
 		col.errs = &c.errs
 		dst.Cols[i] = col.convert(data)
+		if v := &dst.Cols[i]; len(v.Offsets) > 0 {
+			boundText(n, int(v.Offsets[n])-int(v.Offsets[0]))
+		}
 	}
 	slices.SortStableFunc(c.errs, func(a, b RowError) int { return a.Row - b.Row })
 	return c.errs, nil
@@ -231,6 +241,7 @@ func loadDictionary(values loadFunc) loadFunc {
 			loadNull(c, d, v)
 			return
 		}
+		c.boundGather(sel)
 		c.own.Gather(&c.dictVals, sel)
 		*v = c.own
 		// The gathered validity is that of dictionary entries; a row is valid if both are.
@@ -245,6 +256,26 @@ func loadDictionary(values loadFunc) loadFunc {
 			c.reportEntries(sel, v)
 		}
 	}
+}
+
+// boundText ends a conversion that gives more than one row and too much text for them.
+func boundText(rows, size int) {
+	if size > math.MaxInt32 || size > MaxDataBytes && rows > 1 {
+		panic(ErrTooMuchText)
+	}
+}
+
+// boundGather is boundText for the text that the dictionary's entries amount to.
+func (c *arrowColumn) boundGather(sel []int32) {
+	offsets := c.dictVals.Offsets
+	if c.typ.Kind != dataflow.String && c.typ.Kind != dataflow.Bytes {
+		return
+	}
+	size := 0
+	for _, s := range sel {
+		size += int(offsets[s+1] - offsets[s])
+	}
+	boundText(len(sel), size)
 }
 
 // reportEntries notes the rows whose dictionary entry does not fit.

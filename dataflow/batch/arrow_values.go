@@ -470,9 +470,7 @@ func loadLargeText(c *arrowColumn, d arrow.ArrayData, v *Vector) {
 	offsets, data := valuesOf[int64](d, 1), dataOf(d)
 	checkOffsets(offsets, len(data))
 	base := offsets[0]
-	if offsets[v.Len]-base > math.MaxInt32 {
-		panic("more than 2 GiB of text in one batch")
-	}
+	boundText(v.Len, int(offsets[v.Len]-base))
 	for i, o := range offsets {
 		v.Offsets[i] = int32(o - base)
 	}
@@ -520,9 +518,7 @@ func copyValues(c *arrowColumn, v *Vector, appendTo func(buf []byte, i int) []by
 	for i := range v.Len {
 		if !v.IsNull(i) {
 			v.Data = appendTo(v.Data, i)
-			if len(v.Data) > math.MaxInt32 {
-				panic("more than 2 GiB of text in one batch")
-			}
+			boundText(v.Len, len(v.Data))
 		}
 		v.Offsets[i+1] = int32(len(v.Data))
 	}

@@ -72,6 +72,9 @@ func arrowFields(fields []parquetField, meta *metadata.FileMetaData) *arrow.Sche
 	return arrow.NewSchema(out, nil)
 }
 
+// arrowSchemaKey is under which Arrow's writers leave the Arrow schema of a Parquet file.
+const arrowSchemaKey = "ARROW:schema"
+
 // originFields gives the fields of the Arrow schema that Arrow's writers leave in a Parquet file; none
 // if there is none or it is damaged, for the file can be read without.
 func originFields(meta *metadata.FileMetaData) (fields map[string]arrow.Field) {
@@ -80,7 +83,7 @@ func originFields(meta *metadata.FileMetaData) (fields map[string]arrow.Field) {
 			fields = nil
 		}
 	}()
-	text := meta.KeyValueMetadata().FindValue("ARROW:schema")
+	text := meta.KeyValueMetadata().FindValue(arrowSchemaKey)
 	if text == nil {
 		return nil
 	}

@@ -5,7 +5,7 @@ spec, Resolve checks and completes it against a catalog of operators, and everyt
 
 	g, diags := xmlspec.Parse("flights.xml", file, os.LookupEnv)
 	if g != nil {
-		diags = append(diags, dataflow.Resolve(g, operators.Catalog)...)
+		diags = append(diags, dataflow.Resolve(g, catalog.Operators)...)
 		diags.Sort()
 	}
 	if diags.HasErrors() {

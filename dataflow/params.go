@@ -48,16 +48,16 @@ func (r *resolver) bindParams(u *use, desc *Descriptor) {
 		}
 		u.complete = false
 		if !have[pd.Name] {
-			r.errorf(op.Pos, op.Name, "", "a %s needs the parameter %q", desc.Name, pd.Name)
+			r.errorf(op.Pos, op.Name, "", "%s needs the parameter %q", a(desc.Name), pd.Name)
 		}
 	}
 }
 
 func parametersText(operatorType string, names []string) string {
 	if len(names) == 0 {
-		return "a " + operatorType + " has none"
+		return a(operatorType) + " has none"
 	}
-	return "a " + operatorType + " has " + strings.Join(names, ", ")
+	return a(operatorType) + " has " + strings.Join(names, ", ")
 }
 
 // bindParam checks the value of one parameter. A wrong value with a suggestion counts as that, any
@@ -86,7 +86,7 @@ func (r *resolver) uniqueParams(prefix, operator string, params []Param) {
 			continue
 		}
 		if pos, ok := first[p.Name]; ok {
-			r.errorf(p.Pos, operator, "", "%sparameter %q is given twice; the first is at %s", prefix, p.Name, pos)
+			r.errorf(p.Pos, operator, "", "%sduplicate parameter %q; the first is at %s", prefix, p.Name, pos)
 			continue
 		}
 		first[p.Name] = p.Pos

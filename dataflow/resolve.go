@@ -68,9 +68,9 @@ type use struct {
 	inputs []origin
 	// declared are the schemas of the outputs' declared types, parallel to op.Outputs.
 	declared []*Schema
-	// producer tells which of the outputs is the (first) producer of its stream.
-	producer []bool
-	consumed []bool
+	// producer tells which of the outputs is the (first) producer of its stream, and consumed which
+	// one need not be told to be unused.
+	producer, consumed []bool
 }
 
 func (r *resolver) errorf(pos Pos, operator, suggestion, format string, args ...any) {
@@ -88,7 +88,7 @@ func (r *resolver) collectTypes() {
 			continue
 		}
 		if first, ok := r.types[t.Name]; ok {
-			r.errorf(t.Pos, "", "", "type %q is declared twice; the first is at %s", t.Name, first.Pos)
+			r.errorf(t.Pos, "", "", "duplicate type %q; the first is at %s", t.Name, first.Pos)
 			continue
 		}
 		r.types[t.Name] = t
@@ -101,7 +101,7 @@ func (r *resolver) uniqueOperator(op *Operator, first map[string]*Operator) {
 		return
 	}
 	if f, ok := first[op.Name]; ok {
-		r.errorf(op.Pos, op.Name, "", "the name is used twice; the first is at %s", f.Pos)
+		r.errorf(op.Pos, op.Name, "", "duplicate operator name %q; the first is at %s", op.Name, f.Pos)
 		return
 	}
 	first[op.Name] = op
@@ -177,20 +177,26 @@ func (r *resolver) bindPorts(u *use, desc *Descriptor) {
 	seen := make(map[string]bool)
 	for i := range op.Outputs {
 		out := &op.Outputs[i]
+		before := len(r.diags)
 		switch {
 		case out.Port != "" && !slices.Contains(ports, out.Port):
-			r.errorf(out.Pos, op.Name, r.suggest.nearest(out.Port, ports), "a %s has no output port %s", desc.Name, quote(out.Port))
+			r.errorf(out.Pos, op.Name, r.suggest.nearest(out.Port, ports), "%s has no output port %s", a(desc.Name), quote(out.Port))
 		case out.Port == "" && !desc.Output:
-			r.errorf(out.Pos, op.Name, "", "a %s has no output", desc.Name)
+			r.errorf(out.Pos, op.Name, "", "%s has no output", a(desc.Name))
 		case out.Port == "" && seen[""]:
-			r.errorf(out.Pos, op.Name, r.suggest.nearest(out.Stream, ports), "output %q is one too many: a %s has one main output", out.Stream, desc.Name)
+			message := fmt.Sprintf("output %q is one too many: %s has one main output", out.Stream, a(desc.Name))
+			if len(ports) > 0 {
+				message += " beside its ports: " + strings.Join(ports, ", ")
+			}
+			r.errorf(out.Pos, op.Name, r.suggest.nearest(out.Stream, ports), "%s", message)
 		case seen[out.Port]:
-			r.errorf(out.Pos, op.Name, "", "output port %q is given twice", out.Port)
+			r.errorf(out.Pos, op.Name, "", "duplicate output port %q", out.Port)
 		}
 		seen[out.Port] = true
+		u.consumed[i] = len(r.diags) > before // that it is not used is no further news
 	}
 	if desc.Output && !seen[""] {
-		r.errorf(op.Pos, op.Name, "", "a %s needs an output", desc.Name)
+		r.errorf(op.Pos, op.Name, "", "%s needs an output", a(desc.Name))
 	}
 }
 
@@ -204,7 +210,15 @@ func (r *resolver) checkInputCount(u *use, desc *Descriptor) {
 	default:
 		return
 	}
-	r.errorf(pos, op.Name, "", "a %s takes %s, not %d", desc.Name, inputCount(desc.MinInputs, desc.MaxInputs), n)
+	r.errorf(pos, op.Name, "", "%s takes %s, not %d", a(desc.Name), inputCount(desc.MinInputs, desc.MaxInputs), n)
+}
+
+// a puts the indefinite article before an operator type.
+func a(operatorType string) string {
+	if strings.ContainsAny(operatorType[:min(1, len(operatorType))], "aeio") {
+		return "an " + operatorType
+	}
+	return "a " + operatorType
 }
 
 func inputCount(least, most int) string {
@@ -255,6 +269,7 @@ func (r *resolver) connect(operators map[string]*Operator) {
 
 func (r *resolver) connectInputs(u *use, names []string, operators map[string]*Operator) {
 	u.inputs = make([]origin, len(u.op.Inputs))
+	var own []string // the operator's streams, once they are needed
 	for j := range u.op.Inputs {
 		in := &u.op.Inputs[j]
 		in.From, in.Output, in.Schema = nil, 0, nil
@@ -264,7 +279,10 @@ func (r *resolver) connectInputs(u *use, names []string, operators map[string]*O
 		}
 		from, ok := r.streams[in.Stream]
 		if !ok {
-			suggestion := r.suggest.nearest(in.Stream, names)
+			if own == nil {
+				own = u.op.outputs()
+			}
+			suggestion := r.suggest.nearest(in.Stream, names, own...)
 			if op := operators[in.Stream]; op != nil && op != u.op && op.OutputPort("") >= 0 {
 				suggestion = op.Outputs[op.OutputPort("")].Stream
 			}
@@ -282,6 +300,15 @@ func (r *resolver) connectInputs(u *use, names []string, operators map[string]*O
 	}
 }
 
+// outputs are the names of the operator's streams.
+func (o *Operator) outputs() []string {
+	names := make([]string, len(o.Outputs))
+	for i := range o.Outputs {
+		names[i] = o.Outputs[i].Stream
+	}
+	return names
+}
+
 // checkCycles reports each cycle among the streams once.
 func (r *resolver) checkCycles() {
 	e := newEdges(len(r.uses))
@@ -294,7 +321,7 @@ func (r *resolver) checkCycles() {
 	}
 	for _, cycle := range e.cycles() {
 		first := r.g.Operators[cycle[0]]
-		r.errorf(first.Pos, first.Name, "", "it depends on itself: %s", r.cycleText(cycle))
+		r.errorf(first.Pos, first.Name, "", "is on a cycle: %s", r.cycleText(cycle))
 	}
 }
 

@@ -1,6 +1,9 @@
 package dataflow
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // Nearest returns the known name nearest to name by Levenshtein distance (insertions, deletions and
 // substitutions of characters, each of cost 1), if its distance is at most half of name's length;
@@ -59,12 +62,16 @@ const suggestWork = 100_000_000
 // suggester gives suggestions as Nearest does until its work is used up.
 type suggester struct{ work int }
 
-func (s *suggester) nearest(name string, known []string) string {
+// nearest is the nearest of the known names but for those that are left out.
+func (s *suggester) nearest(name string, known []string, but ...string) string {
 	for _, k := range known {
-		s.work -= len(name)*len(k) + 1
+		s.work -= len(name)*len(k) + len(but) + 1
 	}
 	if s.work < 0 {
 		return ""
+	}
+	if len(but) > 0 {
+		known = slices.DeleteFunc(slices.Clone(known), func(k string) bool { return slices.Contains(but, k) })
 	}
 	return Nearest(name, known)
 }

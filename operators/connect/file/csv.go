@@ -1,0 +1,247 @@
+package file
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"sluice/dataflow"
+	"sluice/operators/value"
+)
+
+// csvFormat is CSV after RFC 4180.
+//
+// A quote opens a quoted field at the start of a field only. A quote elsewhere in an unquoted field, and
+// anything but a delimiter or a line end after a closing quote, makes the row bad, and the next row
+// begins after the next line feed. Where rows end follows from these rules alone, for the goroutine that
+// cuts blocks as for those that decode them.
+type csvFormat struct {
+	schema    *dataflow.Schema
+	header    bool
+	live      bool
+	delimiter byte
+	null      string
+	times     *value.TimestampFormat // nil for the usual forms
+
+	// What follows is set by begin.
+	width   int // fields of a row
+	columns []csvColumn
+	hasText bool // a string column is read
+}
+
+// csvColumn is a field of the rows that is decoded into a column.
+type csvColumn struct {
+	field, col int
+	dataflow.Column
+}
+
+// newCSVDecoder makes a Decoder of CSV. An input that begins with a byte order mark is read without it.
+func newCSVDecoder(r io.Reader, o DecodeOptions) (Decoder, error) {
+	f, err := newCSVFormat(o)
+	if err != nil {
+		return nil, err
+	}
+	return newTextDecoder(r, f, o, usualSizes), nil
+}
+
+func newCSVFormat(o DecodeOptions) (*csvFormat, error) {
+	f := &csvFormat{schema: o.Schema, header: o.Header, live: o.Live, delimiter: o.Delimiter, null: o.Null}
+	if f.delimiter == 0 {
+		f.delimiter = ','
+	}
+	if err := checkDelimiter(f.delimiter); err != nil {
+		return nil, err
+	}
+	if o.TimestampFormat != "" {
+		var err error
+		if f.times, err = value.CompileTimestampFormat(o.TimestampFormat); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func checkDelimiter(c byte) error {
+	if c == '"' || c == '\r' || c == '\n' || c >= 0x80 {
+		return fmt.Errorf("csv: the delimiter must be an ASCII character other than a quote or a line end, not %q", c)
+	}
+	return nil
+}
+
+var byteOrderMark = []byte("\xEF\xBB\xBF")
+
+// begin passes over the byte order mark and reads the header.
+func (f *csvFormat) begin(data []byte, eof bool) (int, bool, error) {
+	if !eof && len(data) < len(byteOrderMark) {
+		return 0, false, nil
+	}
+	n := 0
+	if bytes.HasPrefix(data, byteOrderMark) {
+		n = len(byteOrderMark)
+	}
+	if !f.header {
+		return n, true, f.matchByPosition()
+	}
+	// Blank lines before the header mean nothing.
+	for n < len(data) && (data[n] == '\n' || data[n] == '\r' && n+1 < len(data) && data[n+1] == '\n') {
+		n++
+	}
+	end := f.rowEnd(data, n)
+	if end < 0 && !eof {
+		return 0, false, nil
+	}
+	if n == len(data) {
+		if f.live { // it may be a file that is just being replaced
+			return n, true, f.matchByPosition()
+		}
+		return 0, false, errors.New("the input is empty; a header was expected")
+	}
+	if end < 0 {
+		end = len(data)
+	}
+	names, err := f.headerNames(data[n:end])
+	if err != nil {
+		return 0, false, err
+	}
+	return end, true, f.matchByName(names)
+}
+
+// headerNames splits the header, which ends with its line end.
+func (f *csvFormat) headerNames(row []byte) ([]string, error) {
+	rows := &csvRows{f: f, width: bytes.Count(row, []byte{f.delimiter}) + 1}
+	padded := append(bytes.Clone(row), make([]byte, textPad)...)
+	var fields []csvField
+	names := []string{}
+	fields, _, reason := rows.splitRow(padded, 0, len(row), fields)
+	if reason != "" {
+		return nil, fmt.Errorf("in the header, %s", reason)
+	}
+	for _, x := range fields {
+		names = append(names, string(rows.text(padded, x)))
+	}
+	return names, nil
+}
+
+// matchByName finds the field of each column in the header.
+func (f *csvFormat) matchByName(names []string) error {
+	fields := make(map[string]int, len(names))
+	twice := make(map[string]bool)
+	for i, name := range names {
+		if _, ok := fields[name]; ok {
+			twice[name] = true
+			continue
+		}
+		fields[name] = i
+	}
+	f.width = len(names)
+	byField := make([]int, len(names))
+	for i := range byField {
+		byField[i] = -1
+	}
+	for col, c := range f.schema.Columns {
+		field, ok := fields[c.Name]
+		switch {
+		case twice[c.Name]:
+			return fmt.Errorf("the header has column %q twice", c.Name)
+		case !ok:
+			if near := dataflow.Nearest(c.Name, names); near != "" {
+				return fmt.Errorf("the header has no column %q; did you mean %q?", c.Name, near)
+			}
+			return fmt.Errorf("the header has no column %q", c.Name)
+		}
+		byField[field] = col
+	}
+	for field, col := range byField {
+		if col >= 0 {
+			f.addColumn(field, col)
+		}
+	}
+	return nil
+}
+
+func (f *csvFormat) matchByPosition() error {
+	f.width = len(f.schema.Columns)
+	for col := range f.schema.Columns {
+		f.addColumn(col, col)
+	}
+	return nil
+}
+
+func (f *csvFormat) addColumn(field, col int) {
+	c := f.schema.Columns[col]
+	f.hasText = f.hasText || c.Type.Kind == dataflow.String
+	f.columns = append(f.columns, csvColumn{field: field, col: col, Column: c})
+}
+
+// rowsEnd implements textFormat.
+func (f *csvFormat) rowsEnd(data []byte) int {
+	if bytes.IndexByte(data, '"') < 0 {
+		return bytes.LastIndexByte(data, '\n') + 1
+	}
+	pos := 0
+	for {
+		// Rows without a quote need no closer look.
+		quote := bytes.IndexByte(data[pos:], '"')
+		if quote < 0 {
+			return pos + bytes.LastIndexByte(data[pos:], '\n') + 1
+		}
+		pos += bytes.LastIndexByte(data[pos:pos+quote], '\n') + 1
+		end := f.rowEnd(data, pos)
+		if end < 0 {
+			return pos
+		}
+		pos = end
+	}
+}
+
+// rowEnd returns where the row that begins at pos ends, after its line end; -1 if it is not complete.
+func (f *csvFormat) rowEnd(data []byte, pos int) int {
+	for {
+		i := bytes.IndexByte(data[pos:], '\n')
+		if i < 0 {
+			return -1
+		}
+		line := pos + i
+		quote := bytes.IndexByte(data[pos:line], '"')
+		if quote < 0 {
+			return line + 1
+		}
+		quote += pos
+		if quote != pos && data[quote-1] != f.delimiter {
+			return line + 1 // a bad row
+		}
+		end := closingQuote(data, quote+1)
+		if end < 0 || end+1 >= len(data) {
+			return -1
+		}
+		if data[end+1] != f.delimiter {
+			return lineEnd(data, end+1) // a bad row, unless it is there
+		}
+		pos = end + 2
+	}
+}
+
+// closingQuote returns the index of the quote that ends the quoted text at pos, or -1.
+func closingQuote(data []byte, pos int) int {
+	for {
+		i := bytes.IndexByte(data[pos:], '"')
+		if i < 0 {
+			return -1
+		}
+		pos += i
+		if pos+1 >= len(data) || data[pos+1] != '"' {
+			return pos
+		}
+		pos += 2
+	}
+}
+
+// lineEnd returns the index after the next line feed, or -1.
+func lineEnd(data []byte, pos int) int {
+	i := bytes.IndexByte(data[pos:], '\n')
+	if i < 0 {
+		return -1
+	}
+	return pos + i + 1
+}

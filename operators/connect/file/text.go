@@ -1,0 +1,341 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"sluice/dataflow"
+)
+
+// textSizes bound the memory that a text input needs, all in bytes.
+type textSizes struct {
+	block int // how much is decoded at a time
+	row   int // the largest row, with its line end; the next power of two must be below csvPosition
+	raw   int // how much of a row that is too large is kept to be shown
+}
+
+var usualSizes = textSizes{block: 512 << 10, row: 16 << 20, raw: 64 << 10}
+
+const (
+	// textPad is how far a scanner may look beyond the end of a block.
+	textPad = 16
+	// maxEmptyReads is how often a reader may return nothing without an error.
+	maxEmptyReads = 100
+)
+
+// textFormat is what differs between the formats that consist of rows of text.
+type textFormat interface {
+	// begin looks at the start of the input, of which data is known and, if eof, all there is. It returns
+	// how many bytes to pass over before the first row, or ok = false if it needs to see more.
+	begin(data []byte, eof bool) (n int, ok bool, err error)
+	// rowsEnd returns where the last row that is complete in data ends; 0 if there is none. data begins
+	// with a row.
+	rowsEnd(data []byte) int
+	// newRows makes what one goroutine decodes rows with.
+	newRows() textRows
+}
+
+// textRows decodes blocks. One goroutine uses it.
+type textRows interface {
+	// decode turns the rows of b into chunks. The last row of b has its line end.
+	decode(b *textBlock)
+}
+
+// textBlock is a run of whole rows and what has become of them.
+type textBlock struct {
+	buf          []byte // the rows are buf[:n]; textPad bytes more can be read
+	n            int
+	offset, line int64 // of the first row in the input
+	tooLong      bool  // the block is the start of one row that is too large
+	chunks       []*textChunk
+	used, given  int           // chunks that are filled, and that have been given out
+	done         chan struct{} // receives a value when the block is decoded
+}
+
+// textDecoder is a Decoder for rows of text. One goroutine reads blocks and cuts them where a row ends,
+// some others decode them, and the caller gets the chunks in order. Blocks go round: memory is bounded
+// by their number, and nothing is allocated once each has reached its size.
+type textDecoder struct {
+	r      io.Reader
+	schema *dataflow.Schema
+	format textFormat
+	live   bool
+	sizes  textSizes
+
+	free  chan *textBlock // to be filled
+	work  chan *textBlock // to be decoded
+	order chan *textBlock // all blocks, as they come in the input
+	err   error           // why there are no more; set before order is closed
+
+	stop    chan struct{}
+	workers sync.WaitGroup
+	reader  chan struct{} // closed when the reading goroutine has ended
+	reading sync.Mutex    // held during Read
+
+	cur  *textBlock // whose chunks are being given out
+	next *textBlock // that is being decoded
+
+	// What follows belongs to the reading goroutine.
+	begun        bool
+	rest         []byte // read, but not part of a block yet
+	offset, line int64  // of rest
+	eof          bool
+}
+
+func newTextDecoder(r io.Reader, format textFormat, o DecodeOptions, sizes textSizes) *textDecoder {
+	workers := max(o.Workers, 1)
+	n := workers + 3 // besides those being decoded: one being read, one waiting, one with the caller
+	d := &textDecoder{
+		r: r, schema: o.Schema, format: format, live: o.Live, sizes: sizes, line: 1,
+		free: make(chan *textBlock, n), work: make(chan *textBlock, n), order: make(chan *textBlock, n),
+		stop: make(chan struct{}), reader: make(chan struct{}),
+	}
+	for range n {
+		d.free <- &textBlock{done: make(chan struct{}, 1)}
+	}
+	for range workers {
+		d.workers.Go(d.decodeBlocks)
+	}
+	go d.readBlocks()
+	return d
+}
+
+// Next implements Decoder.
+func (d *textDecoder) Next(ctx context.Context) (*Chunk, error) {
+	for {
+		if b := d.cur; b != nil {
+			if b.given < b.used {
+				b.given++
+				return &b.chunks[b.given-1].Chunk, nil
+			}
+			d.cur = nil
+			b.recycle(2 * d.sizes.block)
+			d.free <- b
+		}
+		if d.next == nil {
+			b, ok, err := receive(ctx, d.order)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				return nil, d.err
+			}
+			d.next = b
+		}
+		if _, _, err := receive(ctx, d.next.done); err != nil {
+			return nil, err
+		}
+		d.cur, d.next = d.next, nil
+	}
+}
+
+// receive receives from c, unless it would have to wait after ctx is done.
+func receive[T any](ctx context.Context, c <-chan T) (v T, ok bool, err error) {
+	select {
+	case v, ok = <-c:
+		return v, ok, nil
+	default:
+	}
+	select {
+	case v, ok = <-c:
+		return v, ok, nil
+	case <-ctx.Done():
+		return v, false, ctx.Err()
+	}
+}
+
+// Close implements Decoder. If the input's Read has not returned yet, the goroutine that called it ends
+// when it does; until then the input must not be read by anybody else.
+func (d *textDecoder) Close() error {
+	close(d.stop)
+	d.workers.Wait()
+	if d.reading.TryLock() {
+		d.reading.Unlock()
+		<-d.reader
+	}
+	return nil
+}
+
+// recycle makes the block ready to be filled again, and lets go of memory beyond keep bytes, which only a
+// huge row needed.
+func (b *textBlock) recycle(keep int) {
+	b.n, b.used, b.given, b.tooLong = 0, 0, 0, false
+	if cap(b.buf) > keep {
+		b.buf, b.chunks = nil, nil
+	}
+}
+
+// decodeBlocks is a decoding goroutine.
+func (d *textDecoder) decodeBlocks() {
+	rows := d.format.newRows()
+	for {
+		select {
+		case <-d.stop:
+			return
+		case b, ok := <-d.work:
+			if !ok {
+				return
+			}
+			if b.tooLong {
+				b.addTooLong(d.schema, d.sizes.row)
+			} else {
+				rows.decode(b)
+			}
+			b.done <- struct{}{}
+		}
+	}
+}
+
+// readBlocks is the reading goroutine.
+func (d *textDecoder) readBlocks() {
+	defer close(d.reader)
+	defer close(d.work)
+	defer close(d.order)
+	for {
+		var b *textBlock
+		select {
+		case <-d.stop:
+			return
+		case b = <-d.free:
+		}
+		err := d.fill(b)
+		if b.n > 0 {
+			d.order <- b
+			d.work <- b
+		}
+		if err != nil {
+			d.err = err
+			return
+		}
+	}
+}
+
+// fill puts whole rows into b. An error comes with the rows before it.
+func (d *textDecoder) fill(b *textBlock) error {
+	if size := min(len(d.rest)+d.sizes.block/2, d.sizes.row) + textPad; cap(b.buf) < size {
+		b.buf = make([]byte, max(size, d.sizes.block+textPad))
+	}
+	buf := b.buf[:cap(b.buf)]
+	n := copy(buf, d.rest)
+	d.rest = d.rest[:0]
+	seen := 0 // bytes that were looked at for a row's end
+	for {
+		full := n >= len(buf)-textPad
+		if d.eof && n > 0 && buf[n-1] != '\n' {
+			buf[n] = '\n'
+			n++
+		}
+		if !d.begun && (d.live || full || d.eof) {
+			skip, ok, err := d.format.begin(buf[:n], d.eof)
+			if err != nil {
+				return err
+			}
+			if ok {
+				d.begun = true
+				d.offset += int64(skip)
+				d.line += int64(bytes.Count(buf[:skip], newline))
+				n = copy(buf, buf[skip:n])
+				full = false
+			}
+		}
+		end := 0
+		switch {
+		case !d.begun:
+		case d.eof && n <= d.sizes.row:
+			b.buf = buf
+			d.cut(b, n, n)
+			return io.EOF
+		case full || d.eof || d.live && bytes.IndexByte(buf[seen:n], '\n') >= 0:
+			end = d.format.rowsEnd(buf[:min(n, d.sizes.row)])
+			seen = n
+		}
+		if end > 0 {
+			b.buf = buf
+			d.cut(b, n, end)
+			return nil
+		}
+		if full {
+			if n >= d.sizes.row {
+				if !d.begun {
+					return fmt.Errorf("the first line is longer than %d bytes", d.sizes.row)
+				}
+				b.buf = buf
+				return d.skipRow(b, n)
+			}
+			larger := make([]byte, min(2*len(buf), d.sizes.row+textPad))
+			copy(larger, buf[:n])
+			buf = larger
+			b.buf = buf
+		}
+		m, err := d.read(buf[n : len(buf)-textPad])
+		n += m
+		if err == io.EOF {
+			d.eof = true
+		} else if err != nil {
+			b.buf = buf
+			if d.begun {
+				d.cut(b, n, d.format.rowsEnd(buf[:n]))
+			}
+			return err
+		}
+	}
+}
+
+var newline = []byte{'\n'}
+
+// cut makes a block of buf[:end], of which buf[:n] is filled, and keeps the rest for the next one.
+func (d *textDecoder) cut(b *textBlock, n, end int) {
+	b.n, b.offset, b.line = end, d.offset, d.line
+	d.rest = append(d.rest[:0], b.buf[end:n]...)
+	d.offset += int64(end)
+	d.line += int64(bytes.Count(b.buf[:end], newline))
+}
+
+// skipRow passes over a row whose first n bytes are b.buf[:n], up to the next line end, and leaves its
+// start in b.
+func (d *textDecoder) skipRow(b *textBlock, n int) error {
+	b.n, b.offset, b.line, b.tooLong = d.sizes.raw, d.offset, d.line, true
+	d.offset += int64(n)
+	d.line += int64(bytes.Count(b.buf[:n], newline))
+	if d.eof {
+		return io.EOF
+	}
+	for {
+		m, err := d.read(b.buf[d.sizes.raw : len(b.buf)-textPad])
+		read := b.buf[d.sizes.raw : d.sizes.raw+m]
+		if i := bytes.IndexByte(read, '\n'); i >= 0 {
+			d.offset += int64(i) + 1
+			d.line++
+			d.rest = append(d.rest[:0], read[i+1:]...)
+			d.eof = err == io.EOF
+			if d.eof {
+				err = nil
+			}
+			return err
+		}
+		d.offset += int64(m)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// read reads some bytes into p. At the end it returns io.EOF, with or after the last of them.
+func (d *textDecoder) read(p []byte) (int, error) {
+	d.reading.Lock()
+	defer d.reading.Unlock()
+	for range maxEmptyReads {
+		select {
+		case <-d.stop:
+			return 0, errDecoderClosed
+		default:
+		}
+		if n, err := d.r.Read(p); n > 0 || err != nil {
+			return n, err
+		}
+	}
+	return 0, io.ErrNoProgress
+}

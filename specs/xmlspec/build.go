@@ -17,7 +17,7 @@ func (p *parser) namedType(e element) *dataflow.NamedType {
 			complete = false
 			continue
 		case columns[col.Name]:
-			p.errorf(c.node.start, "", "type %q has two columns %q", t.Name, col.Name)
+			p.errorf(c.node.start, "", "duplicate column %q of type %q", col.Name, t.Name)
 			continue
 		case col.EventTime && eventTime != "":
 			p.errorf(c.attrs["eventtime"].value.sourceOffset(0), "", "type %q has two event times: %q and %q", t.Name, eventTime, col.Name)
@@ -121,7 +121,7 @@ func (p *parser) param(e element) dataflow.Param {
 	case hasValue:
 		t = value.value
 	case !hasText:
-		p.errorf(e.node.start, "", "parameter %q has no value", name)
+		p.errorf(e.node.start, "", "parameter %q has no value; value=\"\" is the empty one", name)
 		name = ""
 	}
 	t = p.expand(t)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"sluice/dataflow"
 )
@@ -50,7 +51,6 @@ type parser struct {
 	expander expander
 	diags    dataflow.Diagnostics
 	operator string // name of the operator that is being read, for diagnostics
-	graph    *dataflow.Graph
 }
 
 // errorf reports something at a byte offset of the source. After very many it says no more.
@@ -96,7 +96,7 @@ func (p *parser) check(n *node, r *elementRule) element {
 	for _, a := range n.attributes(p.src) {
 		switch {
 		case e.has(a.name):
-			p.errorf(a.nameOffset, "", "attribute %q is given twice", a.name)
+			p.errorf(a.nameOffset, "", "duplicate attribute %q", a.name)
 		case slices.Contains(names, a.name):
 			e.attrs[a.name] = a
 		case r.name == root && isNamespace(n, a.name):
@@ -116,8 +116,8 @@ func (p *parser) check(n *node, r *elementRule) element {
 		if !ok && ar.required {
 			p.errorf(n.start, "", "<%s> needs the attribute %q", r.name, ar.name)
 		}
-		if ok && ar.isName {
-			p.checkName(ar.name, a)
+		if ok && ar.isName && !p.checkName(ar.name, a) {
+			delete(e.attrs, ar.name)
 		}
 	}
 	if !r.text {
@@ -137,17 +137,20 @@ func isNamespace(n *node, name string) bool {
 			n.el.SelectAttrValue("xmlns:"+prefix, "") == "http://www.w3.org/2001/XMLSchema-instance"
 }
 
-func (p *parser) checkName(attribute string, a attr) {
+// checkName reports a value that cannot be a name, and tells whether it may stand all the same.
+func (p *parser) checkName(attribute string, a attr) bool {
 	name := a.value.value
 	at := a.value.sourceOffset(0)
 	switch {
 	case name == "":
 		p.errorf(at, "", "attribute %q is empty", attribute)
-	case len(name) > MaxName && len([]rune(name)) > MaxName:
+	case len(name) > MaxName && utf8.RuneCountInString(name) > MaxName:
 		p.errorf(at, "", "the name %q is longer than %d characters", shorten(name), MaxName)
+		return false
 	case strings.TrimFunc(name, isSpace) != name:
 		p.errorf(at, strings.TrimFunc(name, isSpace), "the name %q has space around it", name)
 	}
+	return true
 }
 
 func (p *parser) checkNoText(n *node) {
@@ -156,7 +159,6 @@ func (p *parser) checkNoText(n *node) {
 		d.charData(m.start, m.end)
 		if t := d.text().trim(); t.value != "" {
 			p.errorf(t.sourceOffset(0), "", "text %q does not belong in <%s>", shorten(t.value), n.el.FullTag())
-			return
 		}
 	}
 }
@@ -181,7 +183,13 @@ func (p *parser) children(e element) []element {
 				continue
 			}
 		}
+		if name == "operator" {
+			p.operator = shorten(n.el.SelectAttrValue("name", ""))
+		}
 		found = append(found, p.check(n, rule(name)))
+		if name == "operator" {
+			p.operator = ""
+		}
 	}
 	return found
 }
@@ -209,7 +217,6 @@ func (p *parser) dataflow(n *node) *dataflow.Graph {
 		Name: cmp.Or(e.value("name"), defaultName(p.src.file)),
 		File: p.src.file, Dir: filepath.Dir(p.src.file), Pos: p.pos(e),
 	}
-	p.graph = g
 	for _, c := range p.children(e) {
 		switch c.rule.name {
 		case "type":

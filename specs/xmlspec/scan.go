@@ -153,17 +153,26 @@ func (s *scanner) broken(start, end int, err error) *fault {
 	end = min(end, len(s.src.data))
 	at := max(start, end-1)
 	switch {
-	case message == "unexpected EOF":
+	case strings.HasPrefix(message, "unexpected EOF"):
 		message = "the spec ends in the middle of " + s.construct(start)
 		at = start
 	case strings.HasPrefix(message, "invalid character entity "):
 		if i := bytes.LastIndexByte(s.src.data[start:end], '&'); i >= 0 {
 			at = start + i
 		}
-		message = "unknown entity " + shorten(strings.TrimPrefix(message, "invalid character entity ")) +
-			`; there are &lt; &gt; &amp; &quot; &apos; and numeric ones, and a plain & is written &amp;`
+		message = entityText(strings.TrimPrefix(message, "invalid character entity "))
+	case message == "expected element name after <", message == "unescaped < inside quoted string":
+		message += "; a plain < is written &lt;"
 	}
 	return s.fault(at, "not well-formed XML: %s", message)
+}
+
+// entityText says what is wrong with an entity that the decoder does not know.
+func entityText(entity string) string {
+	if strings.HasSuffix(entity, "(no semicolon)") {
+		return "a plain & is written &amp;"
+	}
+	return fmt.Sprintf("unknown entity %s XML has only &lt; &gt; &amp; &quot; &apos; and numeric ones", shorten(entity))
 }
 
 // construct names what begins at the offset.

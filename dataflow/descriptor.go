@@ -22,6 +22,18 @@ type Descriptor struct {
 	Stateless     bool // keeps nothing from one row to the next
 	Deterministic bool
 
+	// Properties returns the properties of one use of the operator, which is resolved; nil stands
+	// for what Stateless and Deterministic say.
+	Properties func(op *Operator) Properties
+	// Stages returns a chain of operators that does what this use of the operator does, nil if there
+	// is none. The first one reads the operator's inputs; the last one gives its main output.
+	Stages func(op *Operator) []Stage
+	// ManyOutputs tells that instead of a main output the operator has any number of outputs, at the
+	// ports "1", "2", ... without gaps, each of which is for one consumer.
+	ManyOutputs bool
+	// Passthrough tells that with one input and one output the operator changes nothing.
+	Passthrough bool
+
 	// Check validates one use of the operator: what its parameters say given its input types. It
 	// reports through c and returns the schema of each declared output, in order, nil where it
 	// cannot be known. Names, numbers of inputs and outputs and each parameter by itself have been
@@ -82,7 +94,7 @@ func (d *Descriptor) Param(name string) *ParamDesc {
 func (d *Descriptor) Source() bool { return d.MaxInputs == 0 }
 
 // Sink reports whether operators of this type only consume.
-func (d *Descriptor) Sink() bool { return !d.Output }
+func (d *Descriptor) Sink() bool { return !d.Output && !d.ManyOutputs }
 
 // Catalog finds descriptors by operator type.
 type Catalog interface {

@@ -30,6 +30,12 @@ type Operator struct {
 	Outputs []Output // in declared order
 	Params  []Param
 
+	// Set by rewriting (physical.go); empty in a graph as a front end makes it.
+	Origin      *Origin
+	Placement   []Placement
+	Standby     bool    // started only when another replica fails
+	Annotations []Param // known to every operator: see the variable Annotations
+
 	// Set by Resolve.
 	Desc *Descriptor
 }
@@ -38,6 +44,9 @@ type Operator struct {
 type Input struct {
 	Stream string
 	Pos    Pos
+	// As is the name by which the operator's expressions call the input where that is not the name
+	// of the stream: rewriting puts other streams in the place of those that the spec names.
+	As string
 
 	// Set by Resolve.
 	From   *Operator

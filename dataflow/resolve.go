@@ -179,7 +179,7 @@ func (r *resolver) bindPorts(u *use, desc *Descriptor) {
 		out := &op.Outputs[i]
 		before := len(r.diags)
 		switch {
-		case out.Port != "" && !slices.Contains(ports, out.Port):
+		case out.Port != "" && !slices.Contains(ports, out.Port) && !desc.manyPort(out.Port):
 			r.errorf(out.Pos, op.Name, r.suggest.nearest(out.Port, ports), "%s has no output port %s", a(desc.Name), quote(out.Port))
 		case out.Port == "" && !desc.Output:
 			r.errorf(out.Pos, op.Name, "", "%s has no output", a(desc.Name))

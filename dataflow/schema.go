@@ -16,6 +16,9 @@ func (r *resolver) checkUse(u *use) {
 			out := &r.g.Operators[from.operator].Outputs[from.output]
 			inputs[j] = CheckInput{Stream: out.Stream, Schema: out.Schema}
 			op.Inputs[j].Schema = out.Schema
+			if as := op.Inputs[j].As; as != "" {
+				inputs[j].Stream = as
+			}
 		}
 	}
 	derived := r.derive(u, inputs)
@@ -84,7 +87,7 @@ func (d *Descriptor) hasPort(name string) bool {
 			return true
 		}
 	}
-	return false
+	return d.manyPort(name)
 }
 
 // compare reports where the declared schema of an output differs from the one that the operator

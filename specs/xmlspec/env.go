@@ -91,7 +91,7 @@ func (e *expander) variable(inner string) (value, fallback, message string) {
 	}
 	value, ok := e.lookup(name)
 	switch {
-	case value != "":
+	case ok && value != "":
 		return value, "", ""
 	case hasFallback:
 		return "", fallback, ""

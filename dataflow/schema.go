@@ -97,6 +97,7 @@ func (r *resolver) compare(op *Operator, out *Output, declared, derived *Schema)
 	if declared == derived {
 		return derived
 	}
+	names := derived.Names()
 	given := make(map[string]int, len(derived.Columns))
 	for i, c := range derived.Columns {
 		given[c.Name] = i
@@ -111,7 +112,7 @@ func (r *resolver) compare(op *Operator, out *Output, declared, derived *Schema)
 		said[want.Name] = true
 		i, ok := given[want.Name]
 		if !ok {
-			r.errorf(out.Pos, op.Name, r.suggest.nearest(want.Name, derived.Names()),
+			r.errorf(out.Pos, op.Name, r.suggest.nearest(want.Name, names),
 				"output %q: type %q has a column %q, which the operator does not give", out.Stream, out.Type, want.Name)
 			result.Columns = append(result.Columns, Column{Name: want.Name, Nullable: want.Nullable})
 			continue
@@ -146,7 +147,7 @@ func (r *resolver) compare(op *Operator, out *Output, declared, derived *Schema)
 		report("type %q lacks %s, which the operator gives", out.Type, columnsText(missing))
 	}
 	if !ordered {
-		report("type %q has the columns in another order than the operator, which gives %s", out.Type, strings.Join(derived.Names(), ", "))
+		report("type %q has the columns in another order than the operator, which gives %s", out.Type, strings.Join(names, ", "))
 	}
 	return result
 }

@@ -102,6 +102,7 @@ func setLen(v *batch.Vector, n int) {
 		v.Decimals = v.Decimals[:n]
 	case dataflow.String, dataflow.Bytes:
 		v.Offsets = v.Offsets[:n+1]
+		v.Data = v.Data[:v.Offsets[n]] // a bad row may have left more
 	}
 }
 

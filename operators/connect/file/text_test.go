@@ -65,9 +65,9 @@ func show(b *batch.Batch, i int) string {
 	return string(out)
 }
 
-// readText reads all that d has: good rows as show gives them, and bad rows as "line: reason [raw]", in
+// drainDecoder reads all that d has: good rows as show gives them, and bad rows as "line: reason [raw]", in
 // order. It closes d.
-func readText(t testing.TB, d Decoder) (rows []string, err error) {
+func drainDecoder(t testing.TB, d Decoder) (rows []string, err error) {
 	t.Helper()
 	defer func() {
 		if err := d.Close(); err != nil {

@@ -22,8 +22,12 @@ type parquetInput interface {
 	io.Seeker
 }
 
-// parquetDepth is how many chunks are decoded ahead of the one in use.
-const parquetDepth = 8
+// parquetDepth is how many chunks of so many columns may be decoded but not yet used: fewer if rows are
+// wide.
+func parquetDepth(cols int) int64 {
+	const memory, perValue = 32 << 20, 16
+	return int64(min(max(memory/(perValue*batch.TargetRows*cols), 3), 8))
+}
 
 // parquetDecoder reads a Parquet file: of each row group only the columns that the schema names. Rows
 // are numbered from 1 over the whole file.
@@ -87,9 +91,9 @@ func newParquetDecoder(r parquetInput, o DecodeOptions) (_ Decoder, err error) {
 	if err := d.plan(file.MetaData()); err != nil {
 		return nil, err
 	}
-	depth := 1
+	depth := int64(1)
 	if o.Workers > 1 && len(d.cols) > 0 {
-		depth = parquetDepth
+		depth = min(parquetDepth(len(d.cols)), max(d.chunks, 2))
 	}
 	for range depth {
 		s, err := newParquetSlot(d.cols, full, o.Schema)
@@ -138,7 +142,7 @@ func recoverParquet(err *error) {
 type keepOpen struct{ parquetInput }
 
 func openParquet(r parquetInput) (*pq.Reader, error) {
-	props := parquet.NewReaderProperties(&boundedAllocator{})
+	props := parquet.NewReaderProperties(&pagePool{})
 	props.BufferedStreamEnabled = true // pages one by one, not whole row groups
 	props.BufferSize = 64 << 10
 	file, err := pq.NewParquetReader(keepOpen{r}, pq.WithReadProps(props))

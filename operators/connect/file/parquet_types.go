@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/schema"
@@ -91,7 +90,7 @@ func originFields(meta *metadata.FileMetaData) (fields map[string]arrow.Field) {
 	if err != nil {
 		return nil
 	}
-	r, err := ipc.NewReader(bytes.NewReader(raw), ipc.WithAllocator(&boundedAllocator{}))
+	r, err := readArrow(bytes.NewReader(raw), int64(len(raw)))
 	if err != nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
@@ -41,7 +42,7 @@ func newParquetEncoder(w io.Writer, o EncodeOptions) (_ Encoder, err error) {
 	schema := batch.ArrowSchema(o.Schema)
 	props := parquetProperties(o.Schema)
 	arrowProps := pqarrow.NewArrowWriterProperties()
-	columns, err := pqarrow.ToParquet(schema, props, arrowProps)
+	columns, err := pqarrow.ToParquet(storedSchema(schema), props, arrowProps)
 	if err != nil {
 		return nil, fmt.Errorf("parquet: %w", err)
 	}
@@ -58,6 +59,17 @@ func newParquetEncoder(w io.Writer, o EncodeOptions) (_ Encoder, err error) {
 		return nil, fmt.Errorf("parquet: %w", err)
 	}
 	return &parquetEncoder{w: fw, schema: schema, rows: batch.New(o.Schema)}, nil
+}
+
+// storedSchema is what columns are stored as: Parquet has no durations, which are ints to it.
+func storedSchema(s *arrow.Schema) *arrow.Schema {
+	fields := s.Fields()
+	for i := range fields {
+		if fields[i].Type.ID() == arrow.DURATION {
+			fields[i].Type = arrow.PrimitiveTypes.Int64
+		}
+	}
+	return arrow.NewSchema(fields, nil)
 }
 
 // keepWriter hides that a writer can be closed, for the library would close it.
@@ -145,6 +157,9 @@ func (e *parquetEncoder) writeColumn(ctx context.Context, group pq.SerialRowGrou
 		} else {
 			cw.FallbackToPlain()
 		}
+	}
+	if d, ok := values.(*array.Duration); ok {
+		values = array.NewInt64Data(array.NewData(arrow.PrimitiveTypes.Int64, d.Len(), d.Data().Buffers(), nil, d.NullN(), 0))
 	}
 	if err := pqarrow.WriteArrowToColumn(ctx, cw, values, e.levelsOf(v, nullable), nil, nullable); err != nil {
 		return err

@@ -43,17 +43,20 @@ func TestParseGolden(t *testing.T) {
 	}
 }
 
-// specFiles are the specs of testdata, as "bad/x.xml".
+// specFiles are the good and bad specs of testdata, as "bad/x.xml".
 func specFiles(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("testdata/*/*.xml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no specs: %v", err)
+	var names []string
+	for _, dir := range []string{"bad", "good"} {
+		files, err := filepath.Glob(filepath.Join("testdata", dir, "*.xml"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no %s specs: %v", dir, err)
+		}
+		for _, f := range files {
+			names = append(names, path.Join(dir, filepath.Base(f)))
+		}
 	}
-	for i, f := range files {
-		files[i] = strings.TrimPrefix(filepath.ToSlash(f), "testdata/")
-	}
-	return files
+	return names
 }
 
 // parseFile parses a file of testdata under the given name.

@@ -1,0 +1,199 @@
+package expr
+
+import (
+	"slices"
+	"strings"
+
+	"sluice/dataflow"
+	"sluice/dataflow/batch"
+)
+
+// in builds x IN (...).
+func (b *builder) in(t *typed) test {
+	x, list := t.args[0], t.args[1:]
+	constants, hasNull := true, false
+	for _, e := range list {
+		constants = constants && e.isConstant()
+		hasNull = hasNull || e.isNull()
+	}
+	if constants {
+		switch {
+		case isText(x.typ):
+			return newTextSet(b.value(x), list, hasNull, t.not)
+		case x.typ.Kind != dataflow.Float && x.typ.Kind != dataflow.Decimal && x.typ.Kind != dataflow.Bool:
+			return newIntSet(b.value(x), list, hasNull, t.not)
+		}
+	}
+	return &listTest{x: b.value(x), list: b.values(list), not: t.not, how: newPairing(equal, x.typ, x.typ)}
+}
+
+// knownSet is the part of a set of constants that all types have in common.
+type knownSet struct {
+	x       evaluator
+	hasNull bool // one of the constants is NULL: what is not found may be equal to that
+	not     bool
+	valid   batch.Bitmap
+	found   []int32
+}
+
+// answer makes the answer of a test out of the rows that are found among the constants.
+func (s *knownSet) answer(r *run, x *batch.Vector, sel, dst []int32) ([]int32, batch.Bitmap) {
+	if s.hasNull {
+		s.valid = batch.GrowBitmap(s.valid, r.n)
+		setRows(s.valid, r.n, keepSet(s.found, x.Valid))
+		if s.not {
+			return room(dst, 0), s.valid
+		}
+		dst = room(dst, len(s.found))
+		copy(dst, s.found)
+		return dst, s.valid
+	}
+	if s.not {
+		return without(r.n, sel, s.found, dst), x.Valid
+	}
+	dst = room(dst, len(s.found))
+	copy(dst, s.found)
+	return dst, x.Valid
+}
+
+// intSet looks integers up in a sorted list, or in a bitmap if they lie close together.
+type intSet struct {
+	knownSet
+	values []int64
+	bits   batch.Bitmap // bit v - values[0]; nil if they are too far apart
+}
+
+// bitmapSpan is up to which distance between the least and the largest of a set it is a bitmap.
+const bitmapSpan = 1 << 16
+
+func newIntSet(x evaluator, list []*typed, hasNull, not bool) *intSet {
+	s := &intSet{knownSet: knownSet{x: x, hasNull: hasNull, not: not}}
+	for _, e := range list {
+		if !e.val.null {
+			s.values = append(s.values, e.val.i)
+		}
+	}
+	slices.Sort(s.values)
+	if n := len(s.values); n > 0 {
+		if width := uint64(s.values[n-1]) - uint64(s.values[0]); width < bitmapSpan {
+			s.bits = make(batch.Bitmap, batch.Words(int(width)+1))
+			for _, v := range s.values {
+				s.bits.Set(int(v - s.values[0]))
+			}
+		}
+	}
+	return s
+}
+
+func (s *intSet) test(r *run, sel, dst []int32) ([]int32, batch.Bitmap) {
+	x := s.x.eval(r, sel)
+	s.found = room(s.found, count(r.n, sel))
+	k := 0
+	for j := range s.found {
+		i := rowAt(sel, j)
+		s.found[k] = i
+		k += truth(s.has(x.Ints[i]))
+	}
+	s.found = s.found[:k]
+	return s.answer(r, x, sel, dst)
+}
+
+func (s *intSet) has(v int64) bool {
+	if s.bits != nil {
+		at := uint64(v) - uint64(s.values[0])
+		return at < uint64(len(s.bits)*64) && s.bits.Get(int(at))
+	}
+	lo, hi := 0, len(s.values)
+	for lo < hi {
+		if mid := (lo + hi) / 2; s.values[mid] < v {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo < len(s.values) && s.values[lo] == v
+}
+
+// textSet looks text up in a sorted list.
+type textSet struct {
+	knownSet
+	values []string
+}
+
+func newTextSet(x evaluator, list []*typed, hasNull, not bool) *textSet {
+	s := &textSet{knownSet: knownSet{x: x, hasNull: hasNull, not: not}}
+	for _, e := range list {
+		if !e.val.null {
+			s.values = append(s.values, e.val.s)
+		}
+	}
+	slices.SortFunc(s.values, strings.Compare)
+	return s
+}
+
+func (s *textSet) test(r *run, sel, dst []int32) ([]int32, batch.Bitmap) {
+	x := s.x.eval(r, sel)
+	s.found = room(s.found, count(r.n, sel))
+	k := 0
+	for j := range s.found {
+		i := rowAt(sel, j)
+		s.found[k] = i
+		k += truth(s.has(x.Bytes(int(i))))
+	}
+	s.found = s.found[:k]
+	return s.answer(r, x, sel, dst)
+}
+
+func (s *textSet) has(v []byte) bool {
+	lo, hi := 0, len(s.values)
+	for lo < hi {
+		if mid := (lo + hi) / 2; s.values[mid] < string(v) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo < len(s.values) && s.values[lo] == string(v)
+}
+
+// listTest compares x with one element after the other, each only for the rows that no earlier one is
+// equal to.
+type listTest struct {
+	x                       evaluator
+	list                    []evaluator
+	not                     bool
+	how                     pairing
+	rest, hits              []int32
+	found, unknown, answers batch.Bitmap
+}
+
+func (t *listTest) test(r *run, sel, dst []int32) ([]int32, batch.Bitmap) {
+	x := t.x.eval(r, sel)
+	t.found, t.unknown = batch.GrowBitmap(t.found, r.n), batch.GrowBitmap(t.unknown, r.n)
+	t.found.Fill(r.n, false)
+	t.unknown.Fill(r.n, false)
+	t.rest = keepSet(all(r.n, sel, t.rest), x.Valid)
+	for _, e := range t.list {
+		if len(t.rest) == 0 {
+			break
+		}
+		y := e.eval(r, t.rest)
+		if y.Valid != nil {
+			for _, i := range t.rest {
+				if !y.Valid.Get(int(i)) {
+					t.unknown.Set(int(i))
+				}
+			}
+		}
+		t.hits = keepSet(t.how.rows(x, y, y.Valid, t.rest, t.hits), y.Valid)
+		for _, i := range t.hits {
+			t.found.Set(int(i))
+		}
+		t.rest = without(r.n, t.rest, t.hits, t.rest)
+	}
+	t.answers = batch.GrowBitmap(t.answers, r.n)
+	for w := range batch.Words(r.n) {
+		t.answers[w] = validWord(x, w) & (t.found[w] | ^t.unknown[w])
+	}
+	return rowsOf(t.found, nil, r.n, !t.not, sel, dst), t.answers
+}

@@ -18,12 +18,15 @@ func (r *resolver) bindParams(u *use, desc *Descriptor) {
 			r.bindParam(u, pd, p)
 		}
 	}
-	reported := make(map[string]bool)
+	reported := make(map[string]bool) // "" for a parameter that the front end has reported
 	for _, p := range op.Params {
-		if p.Name == "" || desc.Param(p.Name) != nil || reported[p.Name] {
+		if desc.Param(p.Name) != nil || reported[p.Name] {
 			continue
 		}
 		reported[p.Name] = true
+		if p.Name == "" {
+			continue
+		}
 		suggestion := r.suggest.nearest(p.Name, names)
 		message := "unknown parameter " + quote(p.Name)
 		if suggestion == "" {
@@ -47,7 +50,7 @@ func (r *resolver) bindParams(u *use, desc *Descriptor) {
 			continue
 		}
 		u.complete = false
-		if !have[pd.Name] {
+		if !have[pd.Name] && !reported[""] {
 			r.errorf(op.Pos, op.Name, "", "%s needs the parameter %q", a(desc.Name), pd.Name)
 		}
 	}

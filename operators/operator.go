@@ -66,3 +66,9 @@ func (c *Context) Port(name string) Output {
 type Closer interface {
 	Close(commit bool) error
 }
+
+// Race marks an Operator whose inputs are copies of one stream. It gets each row of an epoch once, from
+// whichever input brings it first, and does not wait for the others to end the epoch.
+type Race interface {
+	Race()
+}

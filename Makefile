@@ -1,0 +1,42 @@
+# Sluice: `make run` builds it and runs the flight example, `make test` runs all tests. Both install
+# what is missing on a Debian machine that has Go.
+
+GO      ?= go
+PKGS    := ./...
+BIN     := bin/sluice
+
+.PHONY: build run test lint bench setup docs clean fuzz
+
+build: setup
+	$(GO) build -trimpath -o $(BIN) ./cmd/sluice
+
+run: build
+	$(BIN) run examples/flights/flights.xml
+
+test: build lint
+	$(GO) test -race -tags invariants $(PKGS)
+
+lint:
+	$(GO) vet $(PKGS)
+	$(GO) tool -modfile=tools/go.mod staticcheck $(PKGS)
+
+FUZZTIME ?= 10s
+fuzz:
+	scripts/fuzz $(FUZZTIME)
+
+# What the product links or the tests call: libzmq and pkg-config, and xmllint for the XML Schema.
+PACKAGES := libzmq3-dev pkg-config libxml2-utils
+
+setup:
+	@scripts/install-packages $(PACKAGES)
+
+bench: build
+	@scripts/install-packages miller mawk
+	cd bench && $(GO) run .
+
+# The pages of docs/ that are made from the program.
+docs: build
+	$(BIN) explain --operators > docs/operators.md
+
+clean:
+	rm -rf bin

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"sluice/dataflow"
+)
+
+// operatorReference is the reference of the operators in Markdown; docs/operators.md is made from it.
+func operatorReference(ds []*dataflow.Descriptor) []byte {
+	var b bytes.Buffer
+	b.WriteString("# Operators\n\nWritten by `sluice explain --operators`.\n")
+	for _, d := range ds {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\nInputs: %s. Outputs: %s.\n", d.Name, d.Doc, inputRange(d), outputList(d))
+		if len(d.Params) == 0 {
+			b.WriteString("\nIt has no parameters.\n")
+			continue
+		}
+		b.WriteString("\n| parameter | value | default | meaning |\n|---|---|---|---|\n")
+		for i := range d.Params {
+			p := &d.Params[i]
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", p.Name, valueRange(p), defaultText(p), strings.ReplaceAll(p.Doc, "|", `\|`))
+		}
+	}
+	return b.Bytes()
+}
+
+func inputRange(d *dataflow.Descriptor) string {
+	switch {
+	case d.MaxInputs < 0:
+		return fmt.Sprintf("%d or more", d.MinInputs)
+	case d.MinInputs == d.MaxInputs && d.MaxInputs == 0:
+		return "none"
+	case d.MinInputs == d.MaxInputs:
+		return fmt.Sprint(d.MinInputs)
+	}
+	return fmt.Sprintf("%d to %d", d.MinInputs, d.MaxInputs)
+}
+
+func outputList(d *dataflow.Descriptor) string {
+	var names []string
+	if d.Output {
+		names = append(names, "one")
+	}
+	for _, p := range d.Ports {
+		names = append(names, fmt.Sprintf("`%s` (%s)", p.Name, strings.TrimSuffix(p.Doc, ".")))
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+func valueRange(p *dataflow.ParamDesc) string {
+	text := p.Type.String()
+	if p.Type == dataflow.EnumParam {
+		text = strings.Join(p.Values, ", ")
+	}
+	if p.Settable {
+		text += "; settable"
+	}
+	return text
+}
+
+func defaultText(p *dataflow.ParamDesc) string {
+	switch {
+	case p.Required:
+		return "required"
+	case p.Default == "":
+		return ""
+	}
+	return "`" + p.Default + "`"
+}

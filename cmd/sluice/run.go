@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"sluice/dataflow"
+	"sluice/executor"
+	"sluice/operators"
+	"sluice/operators/catalog"
+)
+
+type runCommand struct {
+	Spec  string   `arg:"" help:"The spec, - for standard input."`
+	Set   []string `help:"Set a parameter of an operator: OPERATOR.PARAMETER=VALUE." sep:"none" placeholder:"OP.PARAM=VALUE"`
+	Limit int64    `help:"Stop when each writer has written so many rows." default:"-1" placeholder:"N"`
+	Quiet bool     `help:"No progress and no summary."`
+
+	Partitions string `name:"partitions" short:"p" hidden:""`
+	State      string `hidden:""`
+	Nodes      string `hidden:""`
+	Checkpoint string `hidden:""`
+}
+
+// Run implements the command.
+func (c *runCommand) Run(s streams) error {
+	if err := c.refuseLater(); err != nil {
+		return err
+	}
+	g, diags, err := loadSpec(c.Spec, c.Set, s)
+	if err != nil {
+		return err
+	}
+	printDiagnostics(s.err, diags)
+	if diags.HasErrors() {
+		return &exitError{status: exitUsage}
+	}
+	return c.runGraph(g, s)
+}
+
+func (c *runCommand) refuseLater() error {
+	for _, f := range []struct{ name, value string }{{"-p", c.Partitions}, {"--state", c.State}, {"--nodes", c.Nodes}, {"--checkpoint", c.Checkpoint}} {
+		if f.value != "" {
+			return usageErrorf("the option %s is not part of this version yet", f.name)
+		}
+	}
+	if c.Limit < -1 {
+		return usageErrorf("--limit must not be negative")
+	}
+	return nil
+}
+
+func (c *runCommand) runGraph(g *dataflow.Graph, s streams) error {
+	// A reader of our output that goes away is told by the error of a write.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer restore()
+	// After the first Ctrl-C, a second one ends the program at once.
+	context.AfterFunc(ctx, restore)
+
+	begin := time.Now()
+	var show *progress
+	q, err := executor.Run(ctx, g, executor.Options{
+		Build: func(o *operators.Context) (operators.Operator, error) {
+			return catalog.Build(o, catalog.Options{Limit: c.Limit})
+		},
+		OpenSource: catalog.OpenSource,
+		Started: func(q *executor.Query) {
+			if !c.Quiet {
+				show = startProgress(s.err, q, begin)
+			}
+		},
+	})
+	show.stop()
+	if q != nil {
+		reportRows(s.err, q.Stats())
+	}
+	if err != nil {
+		return runError(err)
+	}
+	if !c.Quiet {
+		fmt.Fprintln(s.err, summary(q.Stats(), time.Since(begin)))
+	}
+	return nil
+}
+
+// runError gives an error of a run its exit status.
+func runError(err error) error {
+	var input *operators.InputError
+	if errors.As(err, &input) {
+		return &exitError{exitUsage, err.Error()}
+	}
+	return &exitError{exitFailed, err.Error()}
+}
+
+// reportRows warns of rows that were passed over.
+func reportRows(w io.Writer, s executor.Stats) {
+	for _, o := range s.Operators {
+		if o.Skipped > 0 {
+			fmt.Fprintf(w, "warning: operator %q: %s skipped\n", o.Op.Name, count(o.Skipped, "bad row"))
+		}
+		if o.Dead > 0 {
+			fmt.Fprintf(w, "warning: operator %q: %s sent to the output \"errors\"\n", o.Op.Name, count(o.Dead, "bad row"))
+		}
+		if o.Late > 0 {
+			fmt.Fprintf(w, "warning: operator %q: %s dropped; a larger watermark-delay or allowed-lateness would keep more\n", o.Op.Name, count(o.Late, "late row"))
+		}
+	}
+}
+
+func count(n int64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// summary is the one line that ends a run.
+func summary(s executor.Stats, d time.Duration) string {
+	read, written := rowCounts(s)
+	return fmt.Sprintf("%s read, %d written in %s (%s)", count(read, "row"), written, roundDuration(d), rate(read, d))
+}
+
+// rowCounts are the rows that the sources have read and the sinks have taken.
+func rowCounts(s executor.Stats) (read, written int64) {
+	for _, o := range s.Operators {
+		if o.Op.Desc.Source() {
+			read += o.In
+		}
+		if o.Op.Desc.Sink() {
+			written += o.In
+		}
+	}
+	return read, written
+}
+
+func rate(rows int64, d time.Duration) string {
+	perSecond := float64(rows) / max(d.Seconds(), 1e-9)
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e6, "M"}, {1e3, "k"}} {
+		if perSecond >= unit.size {
+			return fmt.Sprintf("%.1f%s rows/s", perSecond/unit.size, unit.name)
+		}
+	}
+	return fmt.Sprintf("%.0f rows/s", perSecond)
+}
+
+func roundDuration(d time.Duration) string {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= 100*time.Millisecond:
+		return fmt.Sprintf("%.2fs", d.Seconds())
+	}
+	return fmt.Sprintf("%.1fms", float64(d.Microseconds())/1e3)
+}

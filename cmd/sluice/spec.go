@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sluice/dataflow"
+	"sluice/operators/catalog"
+	"sluice/specs/xmlspec"
+)
+
+// loadSpec reads a spec, applies sets ("OP.PARAM=VALUE") and resolves it. The graph is usable if the
+// diagnostics have no errors. The error says that there is no such spec.
+func loadSpec(path string, sets []string, s streams) (*dataflow.Graph, dataflow.Diagnostics, error) {
+	in := s.in
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, nil, specFileError(path, err)
+		}
+		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return nil, nil, usageErrorf("spec %q is a folder", path)
+		}
+		in = f
+	}
+	g, diags := xmlspec.Parse(path, in, os.LookupEnv)
+	if g == nil {
+		return nil, diags, nil
+	}
+	g.Dir = "."
+	if path != "-" {
+		g.Dir = filepath.Dir(path)
+	}
+	diags = append(diags, applySets(g, sets)...)
+	diags = append(diags, refuseLater(g)...)
+	if path == "-" {
+		diags = append(diags, refuseSharedInput(g)...)
+	}
+	diags = append(diags, dataflow.Resolve(g, catalog.Operators)...)
+	diags.Sort()
+	return g, diags, nil
+}
+
+func specFileError(path string, err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return usageErrorf("spec %q does not exist", path)
+	}
+	return usageErrorf("%v", err)
+}
+
+// applySets replaces parameters of operators.
+func applySets(g *dataflow.Graph, sets []string) dataflow.Diagnostics {
+	var diags dataflow.Diagnostics
+	for _, set := range sets {
+		place := dataflow.Pos{File: "--set " + set}
+		target, val, ok := strings.Cut(set, "=")
+		name, param, dotted := strings.Cut(target, ".")
+		if !ok || !dotted {
+			diags = append(diags, dataflow.Diagnostic{Pos: place, Message: "must have the form OPERATOR.PARAMETER=VALUE"})
+			continue
+		}
+		op := g.Operator(name)
+		if op == nil {
+			var names []string
+			for _, o := range g.Operators {
+				names = append(names, o.Name)
+			}
+			diags = append(diags, dataflow.Diagnostic{Pos: place, Message: fmt.Sprintf("unknown operator %q", name), Suggestion: dataflow.Nearest(name, names)})
+			continue
+		}
+		place.File = "--set " + target
+		p := dataflow.Param{Name: param, Value: val, Pos: place, Text: dataflow.Text{{Pos: dataflow.Pos{File: place.File, Line: 1, Col: 1}}}}
+		replaced := false
+		for i := range op.Params {
+			if op.Params[i].Name == param {
+				op.Params[i], replaced = p, true
+			}
+		}
+		if !replaced {
+			op.Params = append(op.Params, p)
+		}
+	}
+	return diags
+}
+
+// refuseLater reports what a spec may say but this version cannot do.
+func refuseLater(g *dataflow.Graph) dataflow.Diagnostics {
+	var diags dataflow.Diagnostics
+	for _, r := range g.Rules {
+		diags = append(diags, dataflow.Diagnostic{Pos: r.Pos, Message: "<rules> is not part of this version yet"})
+	}
+	for _, r := range g.Rewrites {
+		diags = append(diags, dataflow.Diagnostic{Pos: r.Pos, Message: "<rewrite> is not part of this version yet"})
+	}
+	return diags
+}
+
+// refuseSharedInput reports readers of the standard input that the spec itself came from.
+func refuseSharedInput(g *dataflow.Graph) dataflow.Diagnostics {
+	var diags dataflow.Diagnostics
+	for _, op := range g.Operators {
+		p, given := op.Param("path")
+		if op.Type == "reader" && (!given || p.Value == "-") {
+			diags = append(diags, dataflow.Diagnostic{Pos: op.Pos, Operator: op.Name, Message: "cannot read standard input, for the spec has come from there"})
+		}
+	}
+	return diags
+}
+
+// printDiagnostics writes one line for each.
+func printDiagnostics(w io.Writer, diags dataflow.Diagnostics) {
+	for _, d := range diags {
+		fmt.Fprintln(w, d)
+	}
+}

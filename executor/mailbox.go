@@ -1,0 +1,156 @@
+package executor
+
+import (
+	"sync"
+
+	"sluice/dataflow/batch"
+	"sluice/operators"
+)
+
+// pool keeps batches for reuse. A nil pool keeps none. It may be used by several goroutines.
+type pool struct {
+	mu   sync.Mutex
+	free []*batch.Batch
+}
+
+// poolBatches bounds what a pool keeps.
+const poolBatches = 64
+
+func (p *pool) get() *batch.Batch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.free); n > 0 {
+		b := p.free[n-1]
+		p.free = p.free[:n-1]
+		return b
+	}
+	return &batch.Batch{}
+}
+
+func (p *pool) put(b *batch.Batch) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.free) < poolBatches {
+		p.free = append(p.free, b)
+	}
+}
+
+// message is what a task gets from outside: rows or, if rows is nil, a mark or the beginning of an
+// epoch of a source.
+type message struct {
+	inlet  int // -1: of a source
+	source int
+	output int // of the source
+	rows   *batch.Batch
+	owner  *pool
+	clock  int64
+	begin  bool
+	mark   operators.Mark
+}
+
+// mailbox is where a task gets its messages. Sending never waits: only sources brake.
+type mailbox struct {
+	mu     sync.Mutex
+	filled sync.Cond
+	queue  []message
+	closed bool
+}
+
+func newMailbox() *mailbox {
+	m := &mailbox{}
+	m.filled.L = &m.mu
+	return m
+}
+
+func (m *mailbox) post(msg message) {
+	m.mu.Lock()
+	if !m.closed {
+		m.queue = append(m.queue, msg)
+	}
+	m.mu.Unlock()
+	m.filled.Signal()
+}
+
+// takeAll waits for messages and exchanges them for buf, which it empties. It returns false once the
+// mailbox has been closed.
+func (m *mailbox) takeAll(buf []message) ([]message, bool) {
+	clear(buf)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for len(m.queue) == 0 && !m.closed {
+		m.filled.Wait()
+	}
+	taken := m.queue
+	m.queue = buf[:0]
+	return taken, !m.closed
+}
+
+// close ends the waiting for ever; what has not been taken is lost.
+func (m *mailbox) close() {
+	m.mu.Lock()
+	m.closed, m.queue = true, nil
+	m.mu.Unlock()
+	m.filled.Broadcast()
+}
+
+// channel is an edge from one task of this process to another: it copies rows into the mailbox.
+type channel struct {
+	to    *mailbox
+	inlet int
+	pool  pool
+}
+
+func (c *channel) rows(b *batch.Batch, clock int64) error {
+	own := c.pool.get()
+	own.CopyFrom(b)
+	c.to.post(message{inlet: c.inlet, rows: own, owner: &c.pool, clock: clock})
+	return nil
+}
+
+func (c *channel) mark(m operators.Mark) error {
+	c.to.post(message{inlet: c.inlet, mark: m})
+	return nil
+}
+
+// sourceRelay is a feeder that runs beside the goroutine of its task.
+type sourceRelay struct {
+	to   *mailbox
+	pool pool
+}
+
+func (r *sourceRelay) Begin(source int, clock int64) {
+	r.to.post(message{inlet: -1, source: source, begin: true, clock: clock})
+}
+
+func (r *sourceRelay) Rows(source, output int, b *batch.Batch) error {
+	own := r.pool.get()
+	own.CopyFrom(b)
+	r.to.post(message{inlet: -1, source: source, output: output, rows: own, owner: &r.pool})
+	return nil
+}
+
+func (r *sourceRelay) Mark(source int, m operators.Mark) error {
+	r.to.post(message{inlet: -1, source: source, mark: m})
+	return nil
+}
+
+// deliver hands a message to the task.
+func (t *Task) deliver(m message) error {
+	switch {
+	case m.inlet >= 0 && m.rows != nil:
+		return t.InletRows(m.inlet, m.rows, m.clock, m.owner)
+	case m.inlet >= 0:
+		return t.InletMark(m.inlet, m.mark)
+	case m.rows != nil:
+		err := t.Rows(m.source, m.output, m.rows)
+		m.owner.put(m.rows)
+		return err
+	case m.begin:
+		t.Begin(m.source, m.clock)
+		return nil
+	}
+	return t.Mark(m.source, m.mark)
+}

@@ -1,0 +1,308 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sluice/dataflow"
+	"sluice/dataflow/batch"
+	"sluice/operators"
+)
+
+// Options say how a query runs.
+type Options struct {
+	// Build makes the operators that have inputs, OpenSource the sources.
+	Build      Builder
+	OpenSource func(ctx *operators.Context) (operators.Source, error)
+	// Tasks divides the operators of the graph into tasks, each on a goroutine of its own. nil: one task.
+	Tasks [][]*dataflow.Operator
+	// Now is the clock that epochs log; time.Now if nil.
+	Now func() time.Time
+	// Started is called once all operators are there and before the first row, if not nil.
+	Started func(*Query)
+}
+
+// Query is a query that Run runs in this process.
+type Query struct {
+	tasks []*runningTask
+	flow  *flow
+	now   func() time.Time
+
+	watermark atomic.Int64 // least over the sources
+	marks     sync.Mutex   // guards the feeds' reported
+}
+
+// runningTask is a task with what feeds it.
+type runningTask struct {
+	*Task
+	mailbox *mailbox
+	feeds   []*feed
+}
+
+// stopGrace is how long a stopped source gets to hand over what it has read.
+const stopGrace = 200 * time.Millisecond
+
+// errGraceOver is why reading ends after stopGrace, errAborted after a failure elsewhere.
+var (
+	errGraceOver = errors.New("executor: stopped")
+	errAborted   = errors.New("executor: aborted")
+)
+
+// Run runs the query that g describes until its inputs end, or until ctx is done, which counts as their
+// end: what has been read is finished and written. The error tells of a failure, an
+// operators.InputError that the query could not begin.
+func Run(ctx context.Context, g *dataflow.Graph, o Options) (*Query, error) {
+	q := &Query{now: o.Now}
+	if q.now == nil {
+		q.now = time.Now
+	}
+	q.watermark.Store(batch.MinWatermark)
+	err := q.build(g, o)
+	if err == nil {
+		if o.Started != nil {
+			o.Started(q)
+		}
+		err = q.run(ctx)
+	}
+	return q, q.close(err)
+}
+
+// build makes the tasks, joins them by channels and opens the sources.
+func (q *Query) build(g *dataflow.Graph, o Options) error {
+	groups := o.Tasks
+	if groups == nil {
+		groups = [][]*dataflow.Operator{g.Topological()}
+	}
+	var tasks []*Task
+	for _, ops := range groups {
+		t, err := NewTask(ops, g.Dir, o.Build)
+		if err != nil {
+			return err
+		}
+		tasks = append(tasks, t)
+		q.tasks = append(q.tasks, &runningTask{Task: t, mailbox: newMailbox()})
+	}
+	q.link()
+	q.flow = newFlow(tasks)
+	var errs []error
+	for _, t := range q.tasks {
+		errs = append(errs, q.openSources(t, o.OpenSource))
+	}
+	return errors.Join(errs...)
+}
+
+// link makes a channel for each inlet of each task.
+func (q *Query) link() {
+	byOp := map[*dataflow.Operator]*node{}
+	for _, t := range q.tasks {
+		for _, n := range t.nodes {
+			byOp[n.ctx.Op] = n
+		}
+	}
+	for _, t := range q.tasks {
+		for i, in := range t.inlets {
+			from := in.node.ctx.Op.Inputs[in.port]
+			e := byOp[from.From].out[from.Output]
+			e.remote = append(e.remote, &channel{to: t.mailbox, inlet: i})
+		}
+	}
+}
+
+func (q *Query) openSources(t *runningTask, open func(*operators.Context) (operators.Source, error)) error {
+	var errs []error
+	for i, c := range t.Sources() {
+		src, err := open(c)
+		if err != nil {
+			errs = append(errs, &OperatorError{Op: c.Op, Err: err})
+			continue
+		}
+		t.feeds = append(t.feeds, newFeed(src, c, i, q.now()))
+	}
+	return errors.Join(errs...)
+}
+
+// close releases everything; the sinks commit if there has been no error.
+func (q *Query) close(err error) error {
+	for _, t := range q.tasks {
+		for _, f := range t.feeds {
+			err = errors.Join(err, f.src.Close())
+		}
+	}
+	for _, t := range q.tasks {
+		err = errors.Join(err, t.Close(err == nil))
+	}
+	return err
+}
+
+// run runs all tasks until they end.
+func (q *Query) run(ctx context.Context) error {
+	reading, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		q.stopSources()
+		time.AfterFunc(stopGrace, func() { cancel(errGraceOver) })
+	})()
+
+	errs := make(chan error)
+	running := 0
+	start := func(f func() error) {
+		running++
+		go func() { errs <- f() }()
+	}
+	for _, t := range q.tasks {
+		switch {
+		case len(t.inlets) == 0:
+			start(func() error { return q.feed(reading, t, t.Task) })
+		case len(t.feeds) > 0:
+			start(func() error { return q.feed(reading, t, &sourceRelay{to: t.mailbox}) })
+			fallthrough
+		default:
+			start(t.work)
+		}
+	}
+	var first error
+	for ; running > 0; running-- {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+			cancel(errAborted)
+			q.stopSources()
+			q.flow.close()
+			for _, t := range q.tasks {
+				t.mailbox.close()
+			}
+		}
+	}
+	return first
+}
+
+func (q *Query) stopSources() {
+	for _, t := range q.tasks {
+		for _, f := range t.feeds {
+			f.src.Stop()
+		}
+	}
+}
+
+// work handles messages until all inputs have ended.
+func (t *runningTask) work() error {
+	open := len(t.inlets) + len(t.feeds)
+	var messages []message
+	for open > 0 {
+		var ok bool
+		if messages, ok = t.mailbox.takeAll(messages); !ok {
+			return nil
+		}
+		for _, m := range messages {
+			if err := t.deliver(m); err != nil {
+				return err
+			}
+			if m.rows == nil && m.mark.End {
+				open--
+			}
+		}
+	}
+	return nil
+}
+
+// feed is the epoch loop of a task's sources.
+func (q *Query) feed(ctx context.Context, t *runningTask, to feeder) error {
+	interval := t.interval()
+	for epoch := int64(1); q.flow.wait(epoch); epoch++ {
+		clock := q.now().UnixMicro()
+		m := operators.Mark{Epoch: epoch, Prev: epoch - 1, Clock: clock}
+		if err := q.feedEpoch(ctx, t, to, m, interval); err != nil {
+			return err
+		}
+		if t.ended() {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (q *Query) feedEpoch(ctx context.Context, t *runningTask, to feeder, m operators.Mark, interval time.Duration) error {
+	if interval > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, interval)
+		defer cancel()
+	}
+	for _, f := range t.feeds {
+		if f.ended {
+			continue
+		}
+		to.Begin(f.index, m.Clock)
+		if err := f.epoch(ctx, to, m, q.flow.done); err != nil {
+			return err
+		}
+	}
+	q.report(t)
+	return nil
+}
+
+// report brings the query's watermark up to date.
+func (q *Query) report(t *runningTask) {
+	q.marks.Lock()
+	defer q.marks.Unlock()
+	least := batch.MaxWatermark
+	for _, f := range t.feeds {
+		f.reported = f.marker.watermark
+		if f.ended {
+			f.reported = batch.MaxWatermark
+		}
+	}
+	for _, t := range q.tasks {
+		for _, f := range t.feeds {
+			least = min(least, f.reported)
+		}
+	}
+	q.watermark.Store(least)
+}
+
+// interval is the shortest over the sources that have one.
+func (t *runningTask) interval() time.Duration {
+	var d time.Duration
+	for _, f := range t.feeds {
+		if i := f.opts.Interval; i > 0 && (d == 0 || i < d) {
+			d = i
+		}
+	}
+	return d
+}
+
+func (t *runningTask) ended() bool {
+	for _, f := range t.feeds {
+		if !f.ended {
+			return false
+		}
+	}
+	return true
+}
+
+// OperatorStats is what an operator has done so far.
+type OperatorStats struct {
+	Op *dataflow.Operator
+	// Rows taken, rows emitted on the main output, bad rows skipped, bad rows sent to the output "errors",
+	// rows that were late.
+	In, Out, Skipped, Dead, Late int64
+}
+
+// Stats is what a query has done so far.
+type Stats struct {
+	Watermark int64 // least over the sources; batch.MinWatermark if there is none yet
+	Operators []OperatorStats
+}
+
+// Stats may be called at any time, from any goroutine.
+func (q *Query) Stats() Stats {
+	s := Stats{Watermark: q.watermark.Load()}
+	for _, t := range q.tasks {
+		for _, n := range t.nodes {
+			c := n.ctx.Counters
+			s.Operators = append(s.Operators, OperatorStats{n.ctx.Op, c.In.Load(), c.Out.Load(), c.Skipped.Load(), c.Dead.Load(), c.Late.Load()})
+		}
+	}
+	return s
+}

@@ -1,0 +1,156 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"sluice/dataflow/batch"
+	"sluice/operators"
+)
+
+// feeder is what a feed feeds: a Task, or what carries to it.
+type feeder interface {
+	Begin(source int, clock int64)
+	Rows(source, output int, b *batch.Batch) error
+	Mark(source int, m operators.Mark) error
+}
+
+// feed cuts the rows of one source into epochs.
+type feed struct {
+	src       operators.Source
+	ctx       *operators.Context
+	index     int // of the source in its task
+	opts      operators.EpochOptions
+	main      int // index of the main output, -1 if the spec does not use it
+	errors    int // likewise of the output "errors"
+	eventTime int // column, -1 if there is none
+	marker    watermarker
+	clock     int64 // of the current epoch, microseconds since 1970
+	lastRows  int64 // clock of the last epoch that had rows
+	reported  int64 // watermark, for Query.report
+	ended     bool
+}
+
+func newFeed(src operators.Source, ctx *operators.Context, index int, now time.Time) *feed {
+	f := &feed{src: src, ctx: ctx, index: index, opts: src.Epochs(), lastRows: now.UnixMicro(), reported: batch.MinWatermark, eventTime: -1}
+	f.main, f.errors = ctx.Op.OutputPort(""), ctx.Op.OutputPort(operators.ErrorsPort.Name)
+	if f.main >= 0 {
+		f.eventTime = ctx.Op.Outputs[f.main].Schema.EventTime()
+	}
+	f.marker = watermarker{delay: f.opts.WatermarkDelay.Microseconds(), watermark: batch.MinWatermark}
+	return f
+}
+
+// epoch hands on the source's rows of one epoch and then its mark. It reads until the epoch is full,
+// the input has ended, ctx is done, or done says that nobody wants more.
+func (f *feed) epoch(ctx context.Context, to feeder, m operators.Mark, done func() bool) error {
+	f.clock = m.Clock
+	for n := 0; n < f.opts.Rows && !f.ended && (n == 0 || ctx.Err() == nil); {
+		rows, err := f.src.Next(ctx, f.opts.Rows-n)
+		switch {
+		case errors.Is(err, io.EOF) || errors.Is(err, operators.ErrStopped):
+			f.ended = true
+		case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
+			cause := context.Cause(ctx)
+			f.ended = errors.Is(cause, errGraceOver) || errors.Is(cause, errAborted)
+			n = f.opts.Rows
+		case err != nil:
+			return &OperatorError{Op: f.ctx.Op, Err: err}
+		default:
+			if err := f.rows(to, rows); err != nil {
+				return err
+			}
+			n += rows.Read
+		}
+		if done() {
+			f.ended = true
+		}
+	}
+	m.Watermark, m.End = f.marker.watermark, f.ended
+	if f.ended {
+		m.Watermark = batch.MaxWatermark
+	}
+	m.Idle = !f.ended && f.opts.IdleTimeout > 0 && m.Clock-f.lastRows >= f.opts.IdleTimeout.Microseconds()
+	return to.Mark(f.index, m)
+}
+
+func (f *feed) rows(to feeder, rows *operators.SourceRows) error {
+	f.ctx.Counters.In.Add(int64(rows.Read))
+	if rows.Read > 0 {
+		f.lastRows = f.clock
+	}
+	if b := rows.Errors; b != nil && b.Len > 0 && f.errors >= 0 {
+		b.Watermark, b.RowWatermarks = f.marker.watermark, nil
+		if err := to.Rows(f.index, f.errors, b); err != nil {
+			return err
+		}
+	}
+	b := rows.Batch
+	if b == nil || b.Len == 0 {
+		return nil
+	}
+	f.marker.stamp(b, f.eventTime)
+	if f.main < 0 {
+		return nil
+	}
+	return to.Rows(f.index, f.main, b)
+}
+
+// watermarker computes what rows carry: the largest event time before the row less a delay.
+type watermarker struct {
+	delay     int64 // microseconds
+	watermark int64 // after the last row
+	latest    int64 // largest event time so far; meaningless before the first row
+	begun     bool
+	rows      []int64 // memory for RowWatermarks
+}
+
+// stamp sets the watermarks of b, which has no selection, and moves on. Rows in order share one: a
+// later watermark could not make any of them late, since each is at least as late as all before it.
+func (w *watermarker) stamp(b *batch.Batch, eventTime int) {
+	b.Watermark, b.RowWatermarks = w.watermark, nil
+	if eventTime < 0 || b.Len == 0 {
+		return
+	}
+	times := b.Cols[eventTime].Ints[:b.Len]
+	latest := times[0]
+	if w.begun {
+		latest = w.latest
+	}
+	inOrder := true
+	for _, t := range times {
+		inOrder = inOrder && t >= latest
+		latest = max(latest, t)
+	}
+	if !inOrder {
+		w.stampRows(b, times)
+	}
+	w.latest, w.begun = latest, true
+	w.watermark = w.behind(latest)
+}
+
+func (w *watermarker) stampRows(b *batch.Batch, times []int64) {
+	if cap(w.rows) < len(times) {
+		w.rows = make([]int64, len(times)+len(times)/4)
+	}
+	w.rows = w.rows[:len(times)]
+	mark, latest, begun := w.watermark, w.latest, w.begun
+	for i, t := range times {
+		w.rows[i] = mark
+		if !begun || t > latest {
+			latest, begun = t, true
+			mark = w.behind(t)
+		}
+	}
+	b.RowWatermarks = w.rows
+}
+
+// behind is t less the delay, not below the least watermark.
+func (w *watermarker) behind(t int64) int64 {
+	if t < batch.MinWatermark+w.delay {
+		return batch.MinWatermark
+	}
+	return t - w.delay
+}

@@ -1,0 +1,119 @@
+package executor
+
+import (
+	"errors"
+
+	"sluice/dataflow"
+	"sluice/dataflow/batch"
+	"sluice/operators"
+)
+
+// Task is a connected group of fused operators. It is used by one goroutine.
+type Task struct {
+	nodes   []*node // in topological order
+	sources []*node // those without inputs, in the same order
+	inlets  []inlet // inputs that come from other tasks, in the same order
+}
+
+// inlet is an input of a node that comes from another task.
+type inlet struct {
+	node *node
+	port int
+}
+
+// Builder makes the running operator for a node that is not a source.
+type Builder func(ctx *operators.Context) (operators.Operator, error)
+
+// NewTask makes the task that runs the given operators of a resolved graph, which come in topological
+// order. Those without inputs become the task's sources; inputs from other operators become its inlets.
+// dir is the folder against which relative paths are taken. If it fails, what has been built is closed
+// again.
+func NewTask(ops []*dataflow.Operator, dir string, build Builder) (*Task, error) {
+	t := &Task{}
+	byOp := map[*dataflow.Operator]*node{}
+	for _, op := range ops {
+		n := newNode(op, dir)
+		for i, in := range op.Inputs {
+			if from := byOp[in.From]; from != nil {
+				e := from.out[in.Output]
+				e.to = append(e.to, target{n, i})
+			} else {
+				t.inlets = append(t.inlets, inlet{n, i})
+			}
+		}
+		byOp[op] = n
+		t.nodes = append(t.nodes, n)
+		if len(op.Inputs) == 0 {
+			t.sources = append(t.sources, n)
+			continue
+		}
+		var err error
+		if n.op, err = build(&n.ctx); err != nil {
+			t.nodes = t.nodes[:len(t.nodes)-1]
+			return nil, errors.Join(n.fail(err), t.Close(false))
+		}
+		_, n.race = n.op.(operators.Race)
+	}
+	return t, nil
+}
+
+// Sources returns the contexts of the task's sources.
+func (t *Task) Sources() []*operators.Context {
+	ctxs := make([]*operators.Context, len(t.sources))
+	for i, n := range t.sources {
+		ctxs[i] = &n.ctx
+	}
+	return ctxs
+}
+
+// Begin sets the clock of a source's next epoch, in microseconds since 1970. It never goes back.
+func (t *Task) Begin(source int, clock int64) { t.sources[source].tick(clock) }
+
+// Rows hands the task rows of the current epoch on output port of a source. b stays the caller's.
+func (t *Task) Rows(source, output int, b *batch.Batch) error {
+	return t.sources[source].out[output].Emit(b)
+}
+
+// Mark ends an epoch of a source.
+func (t *Task) Mark(source int, m operators.Mark) error {
+	return t.sources[source].forward(m)
+}
+
+// InletRows hands the task rows from another task, of an epoch with the given clock. b comes from p and
+// goes back there when the task no longer needs it.
+func (t *Task) InletRows(i int, b *batch.Batch, clock int64, p *pool) error {
+	in := t.inlets[i]
+	return in.node.rows(in.port, b, clock, p)
+}
+
+// InletMark ends an epoch of an inlet.
+func (t *Task) InletMark(i int, m operators.Mark) error {
+	in := t.inlets[i]
+	return in.node.mark(in.port, m)
+}
+
+// Close releases what the operators hold. commit tells them that the query has run to its end; if one
+// cannot commit, those after it are told not to.
+func (t *Task) Close(commit bool) error {
+	var errs []error
+	for _, n := range t.nodes {
+		if c, ok := n.op.(operators.Closer); ok {
+			if err := c.Close(commit && len(errs) == 0); err != nil {
+				errs = append(errs, n.fail(err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// OperatorError is a failure of one operator while the query runs.
+type OperatorError struct {
+	Op  *dataflow.Operator
+	Err error
+}
+
+func (e *OperatorError) Error() string {
+	return dataflow.Diagnostic{Pos: e.Op.Pos, Operator: e.Op.Name, Message: e.Err.Error()}.String()
+}
+
+func (e *OperatorError) Unwrap() error { return e.Err }

@@ -1,0 +1,96 @@
+// Package catalog lists all operator types: what specs are checked against, and what runs them.
+package catalog
+
+import (
+	"fmt"
+	"slices"
+
+	"sluice/dataflow"
+	"sluice/operators"
+	"sluice/operators/connect/file"
+)
+
+// entry is an operator type: its descriptor, and how it is made to run, either as a source or not.
+type entry struct {
+	desc *dataflow.Descriptor
+	open func(*operators.Context) (operators.Source, error)
+	make func(*operators.Context, Options) (operators.Operator, error)
+}
+
+// entries are all operator types, in the order in which the documentation lists them.
+var entries = []entry{
+	{desc: file.Reader, open: file.OpenReader},
+	{desc: file.Writer, make: func(c *operators.Context, o Options) (operators.Operator, error) { return file.OpenWriter(c, o.Limit) }},
+	{desc: operators.Filter, make: plain(operators.NewFilter)},
+	{desc: operators.Map, make: plain(operators.NewMap)},
+	{desc: operators.Union, make: plain(operators.NewUnion)},
+}
+
+func plain(f func(*operators.Context) (operators.Operator, error)) func(*operators.Context, Options) (operators.Operator, error) {
+	return func(c *operators.Context, _ Options) (operators.Operator, error) { return f(c) }
+}
+
+// Operators finds the descriptors of all operator types.
+var Operators dataflow.Catalog = all{}
+
+type all struct{}
+
+// Lookup implements dataflow.Catalog.
+func (all) Lookup(operatorType string) *dataflow.Descriptor {
+	if e := lookup(operatorType); e != nil {
+		return e.desc
+	}
+	return nil
+}
+
+// Types implements dataflow.Catalog.
+func (all) Types() []string {
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.desc.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Descriptors returns all descriptors in the order of the documentation.
+func Descriptors() []*dataflow.Descriptor {
+	var ds []*dataflow.Descriptor
+	for _, e := range entries {
+		ds = append(ds, e.desc)
+	}
+	return ds
+}
+
+func lookup(operatorType string) *entry {
+	for i := range entries {
+		if entries[i].desc.Name == operatorType {
+			return &entries[i]
+		}
+	}
+	return nil
+}
+
+// Options say what operators have to know beside the spec.
+type Options struct {
+	// Limit is the most rows that each writer writes; negative: any number.
+	Limit int64
+}
+
+// Build makes the running operator of a node that has inputs.
+func Build(c *operators.Context, o Options) (operators.Operator, error) {
+	e := lookup(c.Op.Type)
+	if e == nil || e.make == nil {
+		return nil, fmt.Errorf("catalog: operator type %q cannot be run", c.Op.Type)
+	}
+	return e.make(c, o)
+}
+
+// OpenSource makes the running source of a node without inputs.
+func OpenSource(c *operators.Context) (operators.Source, error) {
+	e := lookup(c.Op.Type)
+	if e == nil || e.open == nil {
+		return nil, fmt.Errorf("catalog: operator type %q is not a source", c.Op.Type)
+	}
+	return e.open(c)
+}

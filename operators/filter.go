@@ -1,0 +1,92 @@
+package operators
+
+import (
+	"sluice/dataflow"
+	"sluice/dataflow/batch"
+	"sluice/operators/expr"
+)
+
+// Filter describes the operator type "filter".
+var Filter = &dataflow.Descriptor{
+	Name: "filter",
+	Doc:  "Passes on the rows for which a condition is true.",
+	Params: []dataflow.ParamDesc{
+		{Name: "condition", Type: dataflow.ExpressionParam, Required: true, Settable: true, Doc: "The condition; a row for which it is NULL is dropped."},
+		OnError,
+	},
+	MinInputs: 1, MaxInputs: 1, Output: true,
+	Ports:     []dataflow.PortDesc{ErrorsPort},
+	Stateless: true, Deterministic: true,
+	Check: func(c *dataflow.Check) []*dataflow.Schema {
+		CheckOnError(c)
+		if in := c.Inputs[0].Schema; in != nil {
+			_, errs := expr.CompilePredicate(c.Op.Value("condition"), expr.NewScope(c.Inputs[0].Stream, in))
+			ReportExpression(c, "condition", errs)
+		}
+		return OutputSchemas(c.Op, c.Inputs[0].Schema)
+	},
+}
+
+// OutputSchemas gives the schema of each output of op, whose main output is of type main.
+func OutputSchemas(op *dataflow.Operator, main *dataflow.Schema) []*dataflow.Schema {
+	schemas := make([]*dataflow.Schema, len(op.Outputs))
+	for i, o := range op.Outputs {
+		switch o.Port {
+		case "":
+			schemas[i] = main
+		case ErrorsPort.Name:
+			schemas[i] = ErrorsSchema
+		}
+	}
+	return schemas
+}
+
+// ReportExpression reports the faults of the expression in a parameter.
+func ReportExpression(c *dataflow.Check, param string, errs expr.Errors) {
+	for _, e := range errs {
+		c.ParamErrorf(param, e.Offset, e.Suggestion, "%s in %s", e.Message, param)
+	}
+}
+
+type filter struct {
+	ctx       *Context
+	condition *expr.Program
+	expr      expr.Context
+	bad       *RowErrors
+	sel       []int32
+	out       batch.Batch
+}
+
+// NewFilter makes a running filter.
+func NewFilter(ctx *Context) (Operator, error) {
+	in := ctx.Op.Inputs[0]
+	p, errs := expr.CompilePredicate(ctx.Op.Value("condition"), expr.NewScope(in.Stream, in.Schema))
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return &filter{ctx: ctx, condition: p, bad: NewRowErrors(ctx)}, nil
+}
+
+func (f *filter) Process(_ int, b *batch.Batch) error {
+	f.expr.Clock = *f.ctx.Clock
+	f.sel = f.condition.Select(&f.expr, b, b.Sel, f.sel)
+	if errs := f.expr.Errors(); len(errs) > 0 {
+		// A row that failed is not in f.sel, for its condition is NULL.
+		if _, err := f.bad.Handle(b, b.Sel, errs); err != nil {
+			return err
+		}
+		f.expr.Reset()
+	}
+	out := f.ctx.Port("")
+	switch {
+	case len(f.sel) == 0 || out == nil:
+		return nil
+	case len(f.sel) == b.Rows():
+		return out.Emit(b)
+	}
+	f.out = *b
+	f.out.Sel = f.sel
+	return out.Emit(&f.out)
+}
+
+func (f *filter) EndEpoch(Mark) error { return nil }

@@ -53,6 +53,7 @@ type groups struct {
 	cols   []column
 	hashes []uint64 // of the rows of the current input; not with a single int key
 	single bool     // the key is one column of int, timestamp or duration
+	misses []int32  // rows of the current input that a first look did not find
 	vecs   []batch.Vector
 }
 
@@ -130,20 +131,20 @@ func (g *groups) assignOnly(n int, rows, slots, order []int32) []int32 {
 	return order
 }
 
+// assignInts is assign for one key that is a plain 64-bit value. Most keys stand where their hash
+// points, so a first pass without branches looks there alone and notes the rows for which it fails.
 func (g *groups) assignInts(x *index, key *batch.Vector, n int, rows, slots, order []int32) []int32 {
-	vals, stored := key.Ints, g.cols[0].ints
-	entries := x.entries
+	col := &g.cols[0]
+	col.grow(1)
+	x.reserve()
+	vals, stored, entries := key.Ints, col.ints, x.entries
 	mask := uint32(len(entries) - 1)
 	if rows != nil {
 		n = len(rows)
 	}
-	if len(entries) == 0 && n > 0 {
-		x.reserve()
-		entries = x.entries
-		mask = uint32(len(entries) - 1)
-	}
+	g.misses = extend(g.misses, n+1)
+	misses, missed := g.misses, 0
 	slots = slots[:len(vals)]
-next:
 	for i := range n {
 		r := i
 		if rows != nil {
@@ -151,27 +152,42 @@ next:
 		}
 		v := uint64(vals[r])
 		tag := tagOf(hashInt(v))
-		for p := tag & mask; ; p = (p + 1) & mask {
-			e := entries[p]
-			if e == 0 {
-				break
-			}
-			if id := int32(uint32(e)) - 1; uint32(e>>32) == tag && stored[id] == v {
-				slots[r] = id
-				continue next
-			}
+		e := entries[tag&mask]
+		id := uint32(e)
+		if id > 0 {
+			id--
 		}
-		id := g.ids.take()
-		g.cols[0].grow(int(id) + 1)
-		stored = g.cols[0].ints
-		stored[id] = v
-		x.put(tag, id)
-		entries = x.entries
-		mask = uint32(len(entries) - 1)
-		slots[r] = id
-		order = append(order, id)
+		slots[r] = int32(id)
+		misses[missed] = int32(r)
+		if uint32(e>>32)^tag|uint32(stored[id]^v)|uint32((stored[id]^v)>>32) != 0 {
+			missed++
+		}
+	}
+	for _, r := range misses[:missed] {
+		slots[r], order = g.lookupInt(x, uint64(vals[r]), order)
 	}
 	return order
+}
+
+// lookupInt finds the group of a key that is a plain 64-bit value, making it if it is missing.
+func (g *groups) lookupInt(x *index, v uint64, order []int32) (int32, []int32) {
+	col := &g.cols[0]
+	tag := tagOf(hashInt(v))
+	mask := uint32(len(x.entries) - 1)
+	for p := tag & mask; ; p = (p + 1) & mask {
+		e := x.entries[p]
+		if e == 0 {
+			break
+		}
+		if id := int32(uint32(e)) - 1; uint32(e>>32) == tag && col.ints[id] == v {
+			return id, order
+		}
+	}
+	id := g.ids.take()
+	col.grow(int(id) + 1)
+	col.ints[id] = v
+	x.put(tag, id)
+	return id, append(order, id)
 }
 
 // lookup finds the group of row r, making it if it is missing.

@@ -32,8 +32,8 @@ func combine(h, value uint64) uint64 {
 	return hi ^ lo ^ value
 }
 
-// tagOf is the part of a hash that an index keeps.
-func tagOf(h uint64) uint32 { return uint32(h >> 32) }
+// tagOf is the part of a hash that an index keeps. It is never 0, so that no free entry looks right.
+func tagOf(h uint64) uint32 { return uint32(h>>32) | 1<<31 }
 
 // floatKey gives the bits that stand for a float as a key: one zero, one NaN.
 func floatKey(f float64) uint64 {

@@ -14,9 +14,10 @@ type index struct {
 // minEntries is the length of the smallest table.
 const minEntries = 8
 
-// reserve makes room for one more entry. A table is at most three quarters full.
+// reserve makes room for one more entry. A table is at most half full, so that most keys are found at
+// the first look.
 func (x *index) reserve() {
-	if 4*(x.n+1) <= 3*len(x.entries) {
+	if 2*(x.n+1) <= len(x.entries) {
 		return
 	}
 	old := x.entries

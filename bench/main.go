@@ -1,0 +1,152 @@
+// Command bench measures Sluice against the programs that a user would otherwise reach for, and the
+// engine alone against hand-written loops. It prints one table of speed and one of memory, all measured
+// in one run on the same data. See docs/benchmarks.md.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+)
+
+// options are the command line.
+type options struct {
+	rows    int
+	repeats int
+	only    *regexp.Regexp
+	large   bool
+	profile string
+	dir     string // where data and outputs are kept
+	sluice  string // the program measured
+	duckdb  string // the program that runs DuckDB, built by buildDuckDB
+}
+
+// largeFactor is how many times larger the data is in which memory must stay flat.
+const largeFactor = 4
+
+func main() {
+	o, err := parseOptions(os.Args[1:], os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
+	if err := run(o, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func parseOptions(args []string, stderr io.Writer) (*options, error) {
+	o := &options{}
+	var only string
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.IntVar(&o.rows, "rows", 5_000_000, "rows of the data")
+	f.IntVar(&o.repeats, "n", 3, "how often each job runs; the best is shown")
+	f.StringVar(&only, "only", "", "regular expression: only the jobs whose name matches")
+	f.BoolVar(&o.large, "large", false, fmt.Sprintf("also run Sluice on %d times as many rows, to see that its memory stays flat", largeFactor))
+	f.StringVar(&o.profile, "cpuprofile", "", "measure nothing; run Sluice's side of the jobs in this process and write a CPU profile to this file")
+	f.StringVar(&o.dir, "data", "data", "folder for data and outputs")
+	f.StringVar(&o.sluice, "sluice", "../bin/sluice", "the sluice program")
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("unknown argument %q", f.Arg(0))
+	}
+	if o.rows < 1 || o.repeats < 1 {
+		return nil, errors.New("-rows and -n must be at least 1")
+	}
+	var err error
+	if o.only, err = regexp.Compile(only); err != nil {
+		return nil, fmt.Errorf("-only: %w", err)
+	}
+	for _, path := range []*string{&o.dir, &o.sluice} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// run measures everything that is asked for. The programs come before what runs in this process,
+// because a child's peak memory is counted from what this process has when it starts the child.
+func run(o *options, out, progress io.Writer) error {
+	if err := os.MkdirAll(o.dir, 0o777); err != nil {
+		return err
+	}
+	var err error
+	if o.duckdb, err = buildDuckDB(o.dir); err != nil {
+		return err
+	}
+	data, err := prepare(o, o.rows, progress)
+	if err != nil {
+		return err
+	}
+	if o.profile != "" {
+		return profile(o, data, progress)
+	}
+	if _, err := os.Stat(o.sluice); err != nil {
+		return fmt.Errorf("%w; make build makes it", err)
+	}
+	describe(out, o, data)
+	results, wrong, err := measurePrograms(o, data, progress)
+	if err != nil {
+		return err
+	}
+	figures, err := programMemory(o, results, progress)
+	if err != nil {
+		return err
+	}
+	engineResults, engineFigures, err := measureEngine(o, progress)
+	if err != nil {
+		return err
+	}
+	own, err := engineMemory(o, data, progress)
+	if err != nil {
+		return err
+	}
+	printResults(out, append(results, engineResults...))
+	printFigures(out, append(append(figures, engineFigures...), own...))
+	return wrong
+}
+
+// describe says what is measured on what.
+func describe(w io.Writer, o *options, d *dataset) {
+	fmt.Fprintf(w, "%s, %d cores; %s, %d rows: CSV %.0f MB, Parquet %.0f MB; best of %d\n", processor(), runtime.NumCPU(),
+		runtime.Version(), d.Rows, float64(d.CSV.Size)/1e6, float64(d.Parquet.Size)/1e6, o.repeats)
+	for _, version := range [][]string{{"mlr", "--version"}, {"mawk", "-W", "version"}, {o.duckdb, "-version"}} {
+		text, err := exec.Command(version[0], version[1:]...).CombinedOutput()
+		if err != nil {
+			fmt.Fprintf(w, "%s: %v\n", filepath.Base(version[0]), err)
+			continue
+		}
+		line, _, _ := strings.Cut(string(text), "\n")
+		fmt.Fprintln(w, line)
+	}
+	fmt.Fprintln(w)
+}
+
+// processor is the model of the processor.
+func processor() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, model, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(model)
+		}
+	}
+	return runtime.GOARCH
+}

@@ -5,7 +5,7 @@ GO      ?= go
 PKGS    := ./...
 BIN     := bin/sluice
 
-.PHONY: build run test lint bench setup docs clean fuzz
+.PHONY: build run test lint bench setup clean fuzz
 
 build: setup
 	$(GO) build -trimpath -o $(BIN) ./cmd/sluice
@@ -33,10 +33,6 @@ setup:
 bench: build
 	@scripts/install-packages miller mawk
 	cd bench && $(GO) run .
-
-# The pages of docs/ that are made from the program.
-docs: build
-	$(BIN) explain --operators > docs/operators.md
 
 clean:
 	rm -rf bin

@@ -19,10 +19,8 @@ var Filter = &dataflow.Descriptor{
 	Stateless: true, Deterministic: true,
 	Check: func(c *dataflow.Check) []*dataflow.Schema {
 		CheckOnError(c)
-		if in := c.Inputs[0].Schema; in != nil {
-			_, errs := expr.CompilePredicate(c.Op.Value("condition"), expr.NewScope(c.Inputs[0].Stream, in))
-			ReportExpression(c, "condition", errs)
-		}
+		_, errs := expr.CompilePredicate(c.Op.Value("condition"), expr.NewScope(c.Inputs[0].Stream, c.Inputs[0].Schema))
+		ReportExpression(c, "condition", errs)
 		return OutputSchemas(c.Op, c.Inputs[0].Schema)
 	},
 }

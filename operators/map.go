@@ -20,12 +20,9 @@ var Map = &dataflow.Descriptor{
 	Check: func(c *dataflow.Check) []*dataflow.Schema {
 		CheckOnError(c)
 		in := c.Inputs[0].Schema
-		if in == nil {
-			return OutputSchemas(c.Op, nil)
-		}
 		plan, errs := expr.CompileSelect(c.Op.Value("select"), expr.NewScope(c.Inputs[0].Stream, in))
 		ReportExpression(c, "select", errs)
-		if plan == nil {
+		if plan == nil || in == nil {
 			return OutputSchemas(c.Op, nil)
 		}
 		return OutputSchemas(c.Op, plan.Schema)

@@ -12,13 +12,13 @@ var Union = &dataflow.Descriptor{
 	MinInputs: 1, MaxInputs: -1, Output: true,
 	Stateless: true, Deterministic: true,
 	Check: func(c *dataflow.Check) []*dataflow.Schema {
-		return OutputSchemas(c.Op, checkUnion(c))
+		return OutputSchemas(c.Op, CommonSchema(c))
 	},
 }
 
-// checkUnion compares the inputs' types and returns the union's: that of the first input, with each
-// column nullable that is so in any.
-func checkUnion(c *dataflow.Check) *dataflow.Schema {
+// CommonSchema is for operators whose inputs must be of one type: it reports inputs that differ, and
+// returns the type of the first, with each column nullable that is so in any.
+func CommonSchema(c *dataflow.Check) *dataflow.Schema {
 	var out *dataflow.Schema
 	first := ""
 	for _, in := range c.Inputs {
@@ -28,7 +28,7 @@ func checkUnion(c *dataflow.Check) *dataflow.Schema {
 			out = &dataflow.Schema{Columns: append([]dataflow.Column(nil), in.Schema.Columns...)}
 			first = in.Stream
 		case !sameColumns(out, in.Schema):
-			c.Errorf("the inputs of a union must have one type, but stream %q is %s and stream %q is %s", first, out, in.Stream, in.Schema)
+			c.Errorf("the inputs must have one type, but stream %q is %s and stream %q is %s", first, out, in.Stream, in.Schema)
 		default:
 			for i := range out.Columns {
 				out.Columns[i].Nullable = out.Columns[i].Nullable || in.Schema.Columns[i].Nullable

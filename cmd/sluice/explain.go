@@ -6,6 +6,7 @@ import (
 
 	"sluice/dataflow"
 	"sluice/operators/catalog"
+	"sluice/operators/expr"
 )
 
 type explainCommand struct {
@@ -13,6 +14,7 @@ type explainCommand struct {
 	Set       []string `help:"Set a parameter of an operator: OPERATOR.PARAMETER=VALUE." sep:"none" placeholder:"OP.PARAM=VALUE"`
 	Format    string   `help:"Form of the graph: term, dot or json." enum:"term,dot,json" default:"term"`
 	Operators bool     `help:"Print the reference of all operators instead."`
+	Functions bool     `help:"Print the reference of all functions of expressions instead."`
 
 	Steps    bool   `hidden:""`
 	Rule     string `hidden:""`
@@ -28,8 +30,12 @@ func (c *explainCommand) Run(s streams) error {
 		_, err := s.out.Write(operatorReference(catalog.Descriptors()))
 		return err
 	}
+	if c.Functions {
+		_, err := s.out.Write(functionReference(expr.Functions()))
+		return err
+	}
 	if c.Spec == "" {
-		return usageErrorf("explain needs a spec, or --operators")
+		return usageErrorf("explain needs a spec, --operators or --functions")
 	}
 	g, diags, err := loadSpec(c.Spec, c.Set, s)
 	if err != nil {

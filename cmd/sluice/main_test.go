@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"sluice/operators/catalog"
+	"sluice/operators/expr"
 )
 
 func TestMain(m *testing.M) {
@@ -20,4 +25,23 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 	})
+}
+
+// TestReferencesAreCurrent compares the pages of docs/ that are made from the program with what it says.
+// With UPDATE=1 it rewrites them.
+func TestReferencesAreCurrent(t *testing.T) {
+	for name, want := range map[string][]byte{
+		"operators.md": operatorReference(catalog.Descriptors()),
+		"functions.md": functionReference(expr.Functions()),
+	} {
+		path := filepath.Join("..", "..", "docs", name)
+		if os.Getenv("UPDATE") != "" {
+			if err := os.WriteFile(path, want, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("docs/%s is not what the program says (%v); UPDATE=1 go test ./cmd/sluice rewrites it", name, err)
+		}
+	}
 }

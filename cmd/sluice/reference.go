@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sluice/dataflow"
+	"sluice/operators/expr"
 )
 
 // operatorReference is the reference of the operators in Markdown; docs/operators.md is made from it.
@@ -72,4 +73,27 @@ func defaultText(p *dataflow.ParamDesc) string {
 		return ""
 	}
 	return "`" + p.Default + "`"
+}
+
+// functionReference is the reference of the functions of expressions; docs/functions.md is made from it.
+func functionReference(fs []expr.FunctionDoc) []byte {
+	var b bytes.Buffer
+	b.WriteString("# Functions\n\nWritten by `sluice explain --functions`. The language around them is described in [expressions](expressions.md).\n")
+	for _, aggregate := range []bool{false, true} {
+		if aggregate {
+			b.WriteString("\n## Aggregates\n\nEach may be followed by `FILTER (WHERE ...)`.\n")
+		}
+		b.WriteString("\n| function | meaning |\n|---|---|\n")
+		for _, f := range fs {
+			if f.Aggregate != aggregate {
+				continue
+			}
+			forms := make([]string, len(f.Signatures))
+			for i, s := range f.Signatures {
+				forms[i] = "`" + strings.ReplaceAll(s, "|", `\|`) + "`"
+			}
+			fmt.Fprintf(&b, "| %s | %s |\n", strings.Join(forms, "<br>"), strings.ReplaceAll(f.Doc, "|", `\|`))
+		}
+	}
+	return b.Bytes()
 }

@@ -8,6 +8,7 @@ import (
 	"sluice/dataflow"
 	"sluice/operators"
 	"sluice/operators/connect/file"
+	"sluice/operators/window"
 )
 
 // entry is an operator type: its descriptor, and how it is made to run, either as a source or not.
@@ -23,6 +24,7 @@ var entries = []entry{
 	{desc: file.Writer, make: func(c *operators.Context, o Options) (operators.Operator, error) { return file.OpenWriter(c, o.Limit) }},
 	{desc: operators.Filter, make: plain(operators.NewFilter)},
 	{desc: operators.Map, make: plain(operators.NewMap)},
+	{desc: window.Descriptor, make: plain(window.New)},
 	{desc: operators.Union, make: plain(operators.NewUnion)},
 }
 

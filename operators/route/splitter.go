@@ -1,0 +1,149 @@
+package route
+
+import (
+	"fmt"
+
+	"sluice/dataflow"
+	"sluice/dataflow/batch"
+	"sluice/operators"
+	"sluice/operators/expr"
+)
+
+// Splitter describes the operator type "splitter".
+var Splitter = &dataflow.Descriptor{
+	Name: "splitter",
+	Doc:  "Divides a stream among its outputs: by key, or where there is none epoch by epoch.",
+	Params: []dataflow.ParamDesc{
+		{Name: "key", Type: dataflow.TextParam, Doc: "Expressions, separated by commas; rows for which they are equal go to one output."},
+	},
+	MinInputs: 1, MaxInputs: 1, Output: true, ManyOutputs: true,
+	Stateless: true, Deterministic: true,
+	Check: func(c *dataflow.Check) []*dataflow.Schema {
+		if c.Inputs[0].Schema != nil {
+			_, errs := compileKey(c.Op, expr.NewScope(c.Inputs[0].Stream, c.Inputs[0].Schema))
+			operators.ReportExpression(c, "key", errs)
+		}
+		return sameForAll(c)
+	},
+}
+
+// sameForAll gives every output the type of the first input.
+func sameForAll(c *dataflow.Check) []*dataflow.Schema {
+	schemas := make([]*dataflow.Schema, len(c.Op.Outputs))
+	for i := range schemas {
+		schemas[i] = c.Inputs[0].Schema
+	}
+	return schemas
+}
+
+const hashCall = "hash("
+
+// compileKey makes the program that hashes the key; nil if the operator has none.
+func compileKey(op *dataflow.Operator, s *expr.Scope) (*expr.Program, expr.Errors) {
+	key := op.Value("key")
+	if key == "" {
+		return nil, nil
+	}
+	p, errs := expr.Compile(hashCall+key+")", s)
+	for i := range errs {
+		errs[i].Offset = max(0, errs[i].Offset-len(hashCall))
+	}
+	return p, errs
+}
+
+// keyGroups finds the key group of each row.
+type keyGroups struct {
+	hash *expr.Program
+	expr expr.Context
+}
+
+// eval gives the hash of each row of b that is selected; groupOf makes a key group of it.
+func (k *keyGroups) eval(clock int64, b *batch.Batch) ([]int64, error) {
+	k.expr.Clock = clock
+	v := k.hash.Eval(&k.expr, b, b.Sel)
+	if errs := k.expr.Errors(); len(errs) > 0 {
+		return nil, fmt.Errorf("key: %s; the row is %s", errs[0].Message, operators.AppendRow(nil, b, int(errs[0].Row)))
+	}
+	return v.Ints, nil
+}
+
+func groupOf(hash int64) uint64 { return uint64(hash) % dataflow.KeyGroups }
+
+// GroupRange is the key groups, from included to excluded, of partition i out of k.
+func GroupRange(i, k int) (from, to int) {
+	return i * dataflow.KeyGroups / k, (i + 1) * dataflow.KeyGroups / k
+}
+
+type splitter struct {
+	ctx   *operators.Context
+	keys  *keyGroups // nil: by epoch
+	owner [dataflow.KeyGroups]int32
+	sels  [][]int32
+	epoch int64 // the last that has ended; the turn follows from it alone
+	out   batch.Batch
+}
+
+// NewSplitter makes a running splitter.
+func NewSplitter(ctx *operators.Context) (operators.Operator, error) {
+	in := &ctx.Op.Inputs[0]
+	p, errs := compileKey(ctx.Op, expr.NewScope(in.Scope(), in.Schema))
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	k := len(ctx.Outputs)
+	if k == 0 {
+		return nil, fmt.Errorf("a splitter needs at least one output")
+	}
+	s := &splitter{ctx: ctx, sels: make([][]int32, k)}
+	if p != nil {
+		s.keys = &keyGroups{hash: p}
+	}
+	for i := range k {
+		from, to := GroupRange(i, k)
+		for g := from; g < to; g++ {
+			s.owner[g] = int32(i)
+		}
+	}
+	return s, nil
+}
+
+// Process implements operators.Operator.
+func (s *splitter) Process(_ int, b *batch.Batch) error {
+	if s.keys == nil {
+		return s.ctx.Outputs[s.epoch%int64(len(s.ctx.Outputs))].Emit(b)
+	}
+	hashes, err := s.keys.eval(*s.ctx.Clock, b)
+	if err != nil {
+		return err
+	}
+	for i := range s.sels {
+		s.sels[i] = s.sels[i][:0]
+	}
+	if b.Sel == nil {
+		for i, h := range hashes[:b.Len] {
+			o := s.owner[groupOf(h)]
+			s.sels[o] = append(s.sels[o], int32(i))
+		}
+	}
+	for _, i := range b.Sel {
+		o := s.owner[groupOf(hashes[i])]
+		s.sels[o] = append(s.sels[o], i)
+	}
+	for i, sel := range s.sels {
+		if len(sel) == 0 {
+			continue
+		}
+		s.out = *b
+		s.out.Sel = sel
+		if err := s.ctx.Outputs[i].Emit(&s.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EndEpoch implements operators.Operator.
+func (s *splitter) EndEpoch(m operators.Mark) error {
+	s.epoch = m.Epoch
+	return nil
+}

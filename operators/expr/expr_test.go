@@ -12,7 +12,7 @@ import (
 	"sluice/dataflow/batch"
 )
 
-// TestLanguage runs the files in testdata. Their commands:
+// TestLanguage runs the files in testdata/language. Their commands:
 //
 //	table      columns `name type`, with ? behind the type if it is nullable and ! if it is the event
 //	           time, separated by |; then rows of literals. It stays until the next table.
@@ -25,10 +25,7 @@ import (
 // Every expression that is evaluated is also evaluated over many copies of the rows, for some rows
 // only, and again from its canonical text.
 func TestLanguage(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		if !strings.HasSuffix(path, ".test") {
-			t.Skip("not a test of the language")
-		}
+	datadriven.Walk(t, "testdata/language", func(t *testing.T, path string) {
 		var tab *batch.Batch
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if d.Cmd == "table" {

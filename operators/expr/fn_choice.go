@@ -70,8 +70,11 @@ func checkNullIf(c *checker, n *call, f *function, args []*typed) *typed {
 	}
 	x := shared(args[0])
 	same := c.compare(n.span, equal, x, args[1])
-	if same.invalid() || x.typ.Kind == dataflow.Null {
-		return &typed{span: n.span, op: x.op, typ: same.typ, val: x.val}
+	if same.invalid() {
+		return &typed{span: n.span}
+	}
+	if x.typ.Kind == dataflow.Null {
+		return x
 	}
 	null := constant(n.span, x.typ, scalar{null: true})
 	return settle(&typed{span: n.span, op: opCase, typ: x.typ, nullable: true, args: []*typed{same, null, x}})

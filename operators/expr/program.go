@@ -15,6 +15,10 @@ type Program struct {
 	value evaluator
 	cond  selector
 	run   run
+
+	// The result where there were row errors.
+	marked batch.Vector
+	valid  batch.Bitmap
 }
 
 // Compile compiles an expression. It reports all faults at once, sorted by offset; the program is nil
@@ -87,7 +91,28 @@ func (p *Program) Eval(ctx *Context, b *batch.Batch, sel []int32) *batch.Vector 
 		p.value = newBuilder().value(p.typed)
 	}
 	p.run.begin(ctx, b)
-	return p.value.eval(&p.run, sel)
+	known := ctx.faults
+	v := p.value.eval(&p.run, sel)
+	if ctx.faults > known {
+		return p.markErrors(v, ctx.errs)
+	}
+	return v
+}
+
+// markErrors makes the rows NULL that have an error, even if it is in a part of p that does not make p
+// NULL, such as coalesce(1 / 0, 2).
+func (p *Program) markErrors(v *batch.Vector, errs []RowError) *batch.Vector {
+	p.marked = *v
+	p.valid = batch.GrowBitmap(p.valid, v.Len)
+	p.valid.Fill(v.Len, true)
+	if v.Valid != nil {
+		copy(p.valid, v.Valid)
+	}
+	for _, e := range errs {
+		p.valid.Clear(int(e.Row))
+	}
+	p.marked.Valid = p.valid
+	return &p.marked
 }
 
 // Select appends to dst[:0] the rows, of those that sel lists in rising order, for which the predicate
@@ -98,7 +123,12 @@ func (p *Program) Select(ctx *Context, b *batch.Batch, sel []int32, dst []int32)
 		p.cond = newBuilder().selector(p.typed, true)
 	}
 	p.run.begin(ctx, b)
-	return p.cond.rows(&p.run, sel, dst)
+	known := ctx.faults
+	rows := p.cond.rows(&p.run, sel, dst)
+	if ctx.faults > known {
+		rows = slices.DeleteFunc(rows, func(row int32) bool { return ctx.failed(row) })
+	}
+	return rows
 }
 
 // Context carries what expressions see beside the row, and collects row errors. Its zero value is ready
@@ -108,6 +138,7 @@ type Context struct {
 
 	errs   []RowError
 	seen   batch.Bitmap // rows in errs
+	faults int          // how often fail was called
 	sorted bool
 }
 
@@ -136,6 +167,7 @@ func (c *Context) Reset() {
 }
 
 func (c *Context) fail(row int32, message string) {
+	c.faults++
 	if w := batch.Words(int(row) + 1); len(c.seen) < w {
 		c.seen = append(c.seen, make(batch.Bitmap, w-len(c.seen))...)
 	}
@@ -145,6 +177,11 @@ func (c *Context) fail(row int32, message string) {
 	c.seen.Set(int(row))
 	c.errs = append(c.errs, RowError{row, message})
 	c.sorted = false
+}
+
+// failed reports whether a row has an error.
+func (c *Context) failed(row int32) bool {
+	return int(row) < len(c.seen)*64 && c.seen.Get(int(row))
 }
 
 // run is one call of Eval or Select.

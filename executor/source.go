@@ -27,9 +27,10 @@ type feed struct {
 	errors    int // likewise of the output "errors"
 	eventTime int // column, -1 if there is none
 	marker    watermarker
-	clock     int64 // of the current epoch, microseconds since 1970
-	lastRows  int64 // clock of the last epoch that had rows
-	reported  int64 // watermark, for Query.report
+	view      batch.Batch // the source's batch with watermarks
+	clock     int64       // of the current epoch, microseconds since 1970
+	lastRows  int64       // clock of the last epoch that had rows
+	reported  int64       // watermark, for Query.report
 	ended     bool
 }
 
@@ -82,20 +83,21 @@ func (f *feed) rows(to feeder, rows *operators.SourceRows) error {
 		f.lastRows = f.clock
 	}
 	if b := rows.Errors; b != nil && b.Len > 0 && f.errors >= 0 {
-		b.Watermark, b.RowWatermarks = f.marker.watermark, nil
-		if err := to.Rows(f.index, f.errors, b); err != nil {
+		f.view = *b
+		f.view.Watermark, f.view.RowWatermarks = f.marker.watermark, nil
+		if err := to.Rows(f.index, f.errors, &f.view); err != nil {
 			return err
 		}
 	}
-	b := rows.Batch
-	if b == nil || b.Len == 0 {
+	if rows.Batch == nil || rows.Batch.Len == 0 {
 		return nil
 	}
-	f.marker.stamp(b, f.eventTime)
+	f.view = *rows.Batch
+	f.marker.stamp(&f.view, f.eventTime)
 	if f.main < 0 {
 		return nil
 	}
-	return to.Rows(f.index, f.main, b)
+	return to.Rows(f.index, f.main, &f.view)
 }
 
 // watermarker computes what rows carry: the largest event time before the row less a delay.

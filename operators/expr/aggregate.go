@@ -11,7 +11,7 @@ import (
 // of which may have a name (AS); select is a list of expressions over the grouped ones, over aggregate
 // calls and, with a time window, over window_start, window_end and window_time; having is a condition
 // over the same and over the names of the select list. Blank group-by and having mean that there is
-// none. All faults are reported at once.
+// none. All faults are reported at once. In a scope of which a schema is not known, the plan is empty.
 func CompileAggregate(groupBy, selectList, having string, s *Scope, timeWindow bool) (*AggregatePlan, ParamErrors) {
 	a := &aggregation{scope: s, timeWindow: timeWindow, plan: &AggregatePlan{}}
 	if strings.TrimSpace(groupBy) != "" {
@@ -25,7 +25,7 @@ func CompileAggregate(groupBy, selectList, having string, s *Scope, timeWindow b
 		return nil, a.faults
 	}
 	if s.unknown {
-		return nil, ParamErrors{{"select", Error{Message: "the columns of the input are not known"}}}
+		return &AggregatePlan{}, nil
 	}
 	return a.finish(), nil
 }
@@ -42,6 +42,7 @@ type aggregation struct {
 	args    []*typed // of plan.Calls, as columns of Inter
 	aliases map[string]*typed
 	outputs []*typed
+	broken  bool // a list could not be parsed, so that names may be of what it would have had
 }
 
 type groupKey struct {
@@ -58,6 +59,7 @@ const windowBase = 1 << 20
 
 func (a *aggregation) groupBy(text string) {
 	items, errs := parseList(text, false)
+	a.broken = items == nil
 	c := &checker{text: text, scope: a.scope, errs: &errs, noAggregates: "group-by is of rows; it cannot have aggregates"}
 	for _, it := range items {
 		t := c.check(it.x)
@@ -161,6 +163,9 @@ func (a *aggregation) column(c *checker, n *column) *typed {
 			again := *t
 			return &again
 		}
+	}
+	if a.broken {
+		return &typed{span: n.span}
 	}
 	if len(a.scope.find(n.stream, n.name)) == 1 {
 		return c.errorf(n.span, "column %q must be in group-by or inside an aggregate", n.name)
@@ -313,6 +318,7 @@ func (f AggregateFunc) resultType(t dataflow.Type) (result dataflow.Type, ok boo
 
 func (a *aggregation) selects(text string) {
 	items, errs := parseList(text, true)
+	defer func() { a.broken = a.broken || items == nil }()
 	c := a.checker(text, &errs)
 	a.plan.Schema = &dataflow.Schema{}
 	a.aliases = map[string]*typed{}

@@ -77,7 +77,7 @@ func (c *checker) literalBeside(x, beside *typed) *typed {
 	}
 	v, ok := literalAs(x.val.s, beside.typ)
 	if !ok {
-		return c.errorf(x.span, "%s is not a %s, with which it is compared", c.quote(x), beside.typ)
+		return c.errorf(x.span, "%s is not a %s, with which it is compared", quote(x.val.s, span{0, len(x.val.s)}), beside.typ)
 	}
 	return constant(x.span, beside.typ, v)
 }

@@ -56,6 +56,9 @@ func (p *parser) symbolOperand(t token) node {
 }
 
 func (p *parser) nameOperand(t token) node {
+	if p.peekAfter().isSymbol(".") { // a stream, whatever its name
+		return p.column()
+	}
 	switch {
 	case t.is("NULL"):
 		p.next()
@@ -156,7 +159,7 @@ func (p *parser) interval() node {
 	name := strings.TrimSuffix(strings.ToLower(unit.text), "s")
 	us, known := intervalUnits[name]
 	bad := func(what string) node {
-		p.errs.add(text.start, "%s is not %s", quote(p.text, text.span), what)
+		p.errs.add(text.start, "%s is not %s", quote(text.text, span{0, len(text.text)}), what)
 		return &literal{span: p.from(t.start)}
 	}
 	if unit.kind != nameToken || !known {
@@ -194,17 +197,19 @@ func scaledDuration(text string, unit int64) (int64, bool) {
 	return decimal.Int64(us)
 }
 
-// column reads name or stream.name.
+// column reads name or stream.name, in which neither needs quotes for being a keyword.
 func (p *parser) column() node {
-	t := p.peek()
+	t := p.next()
 	p.count(t.start)
-	name := p.name("a column")
 	if !p.takeSymbol(".") {
-		return &column{t.span, "", name, t.start}
+		return &column{t.span, "", t.text, t.start}
 	}
-	at := p.peek().start
-	own := p.name("a column")
-	return &column{p.from(t.start), name, own, at}
+	own := p.peek()
+	if own.kind != nameToken && own.kind != quotedToken {
+		p.failHere("a column")
+	}
+	p.next()
+	return &column{p.from(t.start), t.text, own.text, own.start}
 }
 
 func (p *parser) caseOf() node {

@@ -257,7 +257,7 @@ func (p *parser) is(start int, x node) node {
 		return &isNull{p.from(start), not, x}
 	case p.take("DISTINCT"):
 		p.expect("FROM")
-		y := p.expression(compareLevel)
+		y := p.expression(isLevel)
 		op := "IS DISTINCT FROM"
 		if not {
 			op = "IS NOT DISTINCT FROM"

@@ -47,9 +47,6 @@ func (p *printer) print(n node, above int) {
 	case *infix:
 		p.print(n.x, leftLevel(level))
 		p.add(" " + n.op + " ")
-		if level == isLevel {
-			level = compareLevel
-		}
 		p.print(n.y, level)
 	case *isNull:
 		p.print(n.x, isLevel-1)

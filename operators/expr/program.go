@@ -22,14 +22,12 @@ type Program struct {
 }
 
 // Compile compiles an expression. It reports all faults at once, sorted by offset; the program is nil
-// if there are any.
+// if there are any. In a scope of which a schema is not known the program may be of the kind Invalid, and
+// then is not fit to be run.
 func Compile(text string, s *Scope) (*Program, Errors) {
 	n, t, errs := analyse(text, s)
 	if len(errs) > 0 {
 		return nil, errs
-	}
-	if t.typ.Kind == dataflow.Invalid {
-		return nil, Errors{{Message: "the type of the expression is not known"}}
 	}
 	return newProgram(text, n, t), nil
 }

@@ -60,7 +60,7 @@ func (a *distinct) insert(slot int32, v *batch.Vector, row int, hash uint64) boo
 		mask := uint32(len(a.index.entries) - 1)
 		for p := tag & mask; a.index.entries[p] != 0; p = (p + 1) & mask {
 			e := a.index.entries[p]
-			id := int32(uint32(e)) - 1
+			id := int32(uint32(e))
 			if uint32(e>>32) == tag && a.slot[id] == slot && a.values.equal(id, v, row) {
 				return false
 			}

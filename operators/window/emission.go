@@ -1,6 +1,8 @@
 package window
 
 import (
+	"slices"
+
 	"sluice/dataflow"
 	"sluice/dataflow/batch"
 )
@@ -49,16 +51,21 @@ func newEmission(g *groups, a *accumulators, inter *dataflow.Schema, timed bool,
 func (e *emission) add(keys, slots []int32, start, end, watermark int64) {
 	e.keys = append(e.keys, keys...)
 	e.slots = append(e.slots, slots...)
-	for range slots {
-		e.watermarks = append(e.watermarks, watermark)
+	e.watermarks = appendRun(e.watermarks, watermark, len(slots))
+	if e.timed {
+		e.starts = appendRun(e.starts, start, len(slots))
+		e.ends = appendRun(e.ends, end, len(slots))
 	}
-	if !e.timed {
-		return
+}
+
+// appendRun appends n times v.
+func appendRun(s []int64, v int64, n int) []int64 {
+	s = slices.Grow(s, n)
+	run := s[len(s) : len(s)+n]
+	for i := range run {
+		run[i] = v
 	}
-	for range slots {
-		e.starts = append(e.starts, start)
-		e.ends = append(e.ends, end)
-	}
+	return s[:len(s)+n]
 }
 
 // full says that it is time to drain.

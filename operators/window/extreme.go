@@ -60,17 +60,13 @@ func (a *extremeWord) updateInts(u *update) {
 	best, vals, flip := a.best, u.arg.Ints, a.flip
 	if u.rows == nil {
 		for i, s := range u.slots[:u.n] {
-			if v := uint64(vals[i]) ^ flip; v > best[s] {
-				best[s] = v
-			}
+			best[s] = max(best[s], uint64(vals[i])^flip)
 		}
 		return
 	}
 	for _, r := range u.rows {
 		s := u.slots[r]
-		if v := uint64(vals[r]) ^ flip; v > best[s] {
-			best[s] = v
-		}
+		best[s] = max(best[s], uint64(vals[r])^flip)
 	}
 }
 
@@ -78,17 +74,13 @@ func (a *extremeWord) updateFloats(u *update) {
 	best, vals, flip := a.best, u.arg.Floats, a.flip
 	if u.rows == nil {
 		for i, s := range u.slots[:u.n] {
-			if v := orderedFloat(vals[i]) ^ flip; v > best[s] {
-				best[s] = v
-			}
+			best[s] = max(best[s], orderedFloat(vals[i])^flip)
 		}
 		return
 	}
 	for _, r := range u.rows {
 		s := u.slots[r]
-		if v := orderedFloat(vals[r]) ^ flip; v > best[s] {
-			best[s] = v
-		}
+		best[s] = max(best[s], orderedFloat(vals[r])^flip)
 	}
 }
 

@@ -53,6 +53,7 @@ type groups struct {
 	cols   []column
 	hashes []uint64 // of the rows of the current input; not with a single int key
 	single bool     // the key is one column of int, timestamp or duration
+	tags   []uint32 // of the rows of the current input
 	misses []int32  // rows of the current input that a first look did not find
 	vecs   []batch.Vector
 }
@@ -134,59 +135,112 @@ func (g *groups) assignOnly(n int, rows, slots, order []int32) []int32 {
 // assignInts is assign for one key that is a plain 64-bit value. Most keys stand where their hash
 // points, so a first pass without branches looks there alone and notes the rows for which it fails.
 func (g *groups) assignInts(x *index, key *batch.Vector, n int, rows, slots, order []int32) []int32 {
-	col := &g.cols[0]
-	col.grow(1)
+	g.cols[0].grow(1)
 	x.reserve()
-	vals, stored, entries := key.Ints, col.ints, x.entries
-	mask := uint32(len(entries) - 1)
 	if rows != nil {
 		n = len(rows)
 	}
-	g.misses = extend(g.misses, n+1)
-	misses, missed := g.misses, 0
-	slots = slots[:len(vals)]
-	for i := range n {
-		r := i
-		if rows != nil {
-			r = int(rows[i])
-		}
-		v := uint64(vals[r])
-		tag := tagOf(hashInt(v))
-		e := entries[tag&mask]
-		id := uint32(e)
-		if id > 0 {
-			id--
-		}
-		slots[r] = int32(id)
-		misses[missed] = int32(r)
-		if uint32(e>>32)^tag|uint32(stored[id]^v)|uint32((stored[id]^v)>>32) != 0 {
-			missed++
-		}
+	g.tags, g.misses = extend(g.tags, n), extend(g.misses, n)
+	tags := g.tags[:n]
+	if rows == nil {
+		tagInts(tags, key.Ints[:n])
+	} else {
+		tagIntRows(tags, key.Ints, rows)
 	}
-	for _, r := range misses[:missed] {
-		slots[r], order = g.lookupInt(x, uint64(vals[r]), order)
+	// In short runs, so that the keys that one brings are there for the next.
+	for from := 0; from < n; from += probeRun {
+		to := min(from+probeRun, n)
+		missed := 0
+		if rows == nil {
+			missed = probeInts(g.misses[:to-from], slots[from:to], x.entries, g.cols[0].ints, key.Ints[from:to], tags[from:to])
+		} else {
+			missed = probeIntRows(g.misses[:to-from], slots, x.entries, g.cols[0].ints, key.Ints, tags[from:to], rows[from:to])
+		}
+		for _, i := range g.misses[:missed] {
+			at := from + int(i)
+			r := at
+			if rows != nil {
+				r = int(rows[at])
+			}
+			slots[r], order = g.lookupInt(x, uint64(key.Ints[r]), tags[at], order)
+		}
 	}
 	return order
 }
 
-// lookupInt finds the group of a key that is a plain 64-bit value, making it if it is missing.
-func (g *groups) lookupInt(x *index, v uint64, order []int32) (int32, []int32) {
-	col := &g.cols[0]
-	tag := tagOf(hashInt(v))
-	mask := uint32(len(x.entries) - 1)
-	for p := tag & mask; ; p = (p + 1) & mask {
-		e := x.entries[p]
-		if e == 0 {
-			break
-		}
-		if id := int32(uint32(e)) - 1; uint32(e>>32) == tag && col.ints[id] == v {
-			return id, order
+// probeRun is how many rows are looked up at a time.
+const probeRun = 512
+
+func tagInts(tags []uint32, vals []int64) {
+	vals = vals[:len(tags)]
+	for i := range tags {
+		tags[i] = tagOf(hashInt(uint64(vals[i])))
+	}
+}
+
+func tagIntRows(tags []uint32, vals []int64, rows []int32) {
+	rows = rows[:len(tags)]
+	for i := range tags {
+		tags[i] = tagOf(hashInt(uint64(vals[rows[i]])))
+	}
+}
+
+// probeInts writes to slots the ids that stand where the tags point, to misses where in tags that is
+// another key's place or nobody's, and returns how many these are. A free entry reads as id 0 with a
+// tag that nothing has.
+func probeInts(misses, slots []int32, entries, stored []uint64, vals []int64, tags []uint32) int {
+	mask := uint32(len(entries) - 1)
+	missed := 0
+	slots, vals, misses = slots[:len(tags)], vals[:len(tags)], misses[:len(tags)]
+	for i, tag := range tags {
+		e := entries[tag&mask]
+		slots[i] = int32(e)
+		d := stored[uint32(e)] ^ uint64(vals[i])
+		misses[missed] = int32(i)
+		if d|uint64(uint32(e>>32)^tag) != 0 {
+			missed++
 		}
 	}
+	return missed
+}
+
+// probeIntRows is probeInts for some rows, whose tags are in the order of rows.
+func probeIntRows(misses, slots []int32, entries, stored []uint64, vals []int64, tags []uint32, rows []int32) int {
+	mask := uint32(len(entries) - 1)
+	missed := 0
+	rows, misses = rows[:len(tags)], misses[:len(tags)]
+	for i, tag := range tags {
+		r := rows[i]
+		e := entries[tag&mask]
+		slots[r] = int32(e)
+		d := stored[uint32(e)] ^ uint64(vals[r])
+		misses[missed] = int32(i)
+		if d|uint64(uint32(e>>32)^tag) != 0 {
+			missed++
+		}
+	}
+	return missed
+}
+
+// lookupInt finds the group of a key that is a plain 64-bit value, making it if it is missing.
+func (g *groups) lookupInt(x *index, v uint64, tag uint32, order []int32) (int32, []int32) {
+	stored, entries := g.cols[0].ints, x.entries
+	mask := uint32(len(entries) - 1)
+	p := tag & mask
+	for e := entries[p]; e != 0; e = entries[p] {
+		if uint32(e>>32) == tag && stored[uint32(e)] == v {
+			return int32(e), order
+		}
+		p = (p + 1) & mask
+	}
 	id := g.ids.take()
-	col.grow(int(id) + 1)
-	col.ints[id] = v
-	x.put(tag, id)
+	if int(id) >= len(stored) {
+		g.cols[0].grow(int(id) + 1)
+	}
+	g.cols[0].ints[id] = v
+	entries[p] = uint64(tag)<<32 | uint64(uint32(id))
+	x.n++
+	x.reserve()
 	return id, append(order, id)
 }
 
@@ -229,7 +283,7 @@ probe:
 		if uint32(e>>32) != tag {
 			continue
 		}
-		id := int32(uint32(e)) - 1
+		id := int32(uint32(e))
 		for c := range g.cols {
 			if !g.cols[c].equal(id, keys[c], int(r)) {
 				continue probe

@@ -312,7 +312,7 @@ func (q *query) drawCall(t *rapid.T) {
 	case count:
 		c.result = dataflow.IntType
 	case stddevSamp, varSamp:
-		c.result = dataflow.FloatType
+		c.arg, c.result = dataflow.FloatType, dataflow.FloatType
 	case avg:
 		switch c.arg.Kind {
 		case dataflow.Int:

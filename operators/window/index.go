@@ -4,7 +4,7 @@ import "slices"
 
 // index finds the id of a key: an open-addressing hash table with linear probing. It holds ids alone;
 // the keys stand in columns (groups) that many indexes share. An entry is 0 where it is free, else the
-// upper half of the key's hash (its tag) and, below it, the id plus one. The place of an entry follows
+// tag of the key, which is half of its hash and never 0, and below it the id. The place of an entry follows
 // from its tag, so the table grows without looking at keys.
 type index struct {
 	entries []uint64 // length a power of two, or 0
@@ -43,7 +43,7 @@ func (x *index) put(tag uint32, id int32) {
 	for x.entries[p] != 0 {
 		p = (p + 1) & mask
 	}
-	x.entries[p] = uint64(tag)<<32 | uint64(uint32(id)+1)
+	x.entries[p] = uint64(tag)<<32 | uint64(uint32(id))
 	x.n++
 }
 
@@ -52,7 +52,7 @@ func (x *index) put(tag uint32, id int32) {
 func (x *index) remove(tag uint32, id int32) {
 	mask := uint32(len(x.entries) - 1)
 	p := tag & mask
-	for uint32(x.entries[p]) != uint32(id)+1 {
+	for uint32(x.entries[p]) != uint32(id) {
 		p = (p + 1) & mask
 	}
 	for q := (p + 1) & mask; x.entries[q] != 0; q = (q + 1) & mask {

@@ -5,23 +5,18 @@ import (
 
 	"sluice/dataflow"
 	"sluice/dataflow/batch"
-	"sluice/dataflow/decimal"
 )
 
-// moments is the state of var_samp and stddev_samp: number, mean and sum of squared distances from the
+// moments is the state of var_samp and stddev_samp of floats: number, mean and sum of squared distances from the
 // mean, kept after Welford, whose method does not lose digits when the mean is large.
 type moments struct {
-	arg  dataflow.Type
-	typ  dataflow.Type
 	root bool // stddev_samp
 	n    []float64
 	mean []float64
 	m2   []float64
 }
 
-func newMoments(c call) *moments {
-	return &moments{arg: c.arg, typ: c.result, root: c.fn == stddevSamp}
-}
+func newMoments(c call) *moments { return &moments{root: c.fn == stddevSamp} }
 
 func (a *moments) grow(n int) {
 	a.n, a.mean, a.m2 = extend(a.n, n), extend(a.mean, n), extend(a.m2, n)
@@ -30,23 +25,13 @@ func (a *moments) grow(n int) {
 func (a *moments) update(u *update) {
 	for i := range u.size() {
 		r := u.row(i)
-		s, x := u.slots[r], a.value(u.arg, r)
+		s, x := u.slots[r], u.arg.Floats[r]
 		n := a.n[s] + 1
 		d := x - a.mean[s]
 		mean := a.mean[s] + d/n
 		a.n[s], a.mean[s] = n, mean
 		a.m2[s] += d * (x - mean)
 	}
-}
-
-func (a *moments) value(v *batch.Vector, r int32) float64 {
-	switch a.arg.Kind {
-	case dataflow.Float:
-		return v.Floats[r]
-	case dataflow.Decimal:
-		return decimal.Float64(v.Decimals[r], a.arg.Scale)
-	}
-	return float64(v.Ints[r])
 }
 
 // merge joins two states after Chan, Golub and LeVeque.
@@ -72,7 +57,7 @@ func (a *moments) reset(slots []int32) {
 
 func (a *moments) result(slots []int32, out *batch.Vector, _ *faults) {
 	valid := out.Valid
-	out.Reset(a.typ, len(slots))
+	out.Reset(dataflow.FloatType, len(slots))
 	out.Valid = batch.GrowBitmap(valid, len(slots))
 	for i, s := range slots {
 		out.Valid.SetTo(i, a.n[s] >= 2)
@@ -80,11 +65,7 @@ func (a *moments) result(slots []int32, out *batch.Vector, _ *faults) {
 		if a.root {
 			v = math.Sqrt(v)
 		}
-		if a.typ.Kind == dataflow.Float {
-			out.Floats[i] = v
-		} else {
-			out.Ints[i] = clampInt(v)
-		}
+		out.Floats[i] = v
 	}
 }
 

@@ -65,12 +65,12 @@ func (a *intSum) update(u *update) {
 	low, vals := a.low, u.arg.Ints
 	if u.rows == nil {
 		for i, s := range u.slots[:u.n] {
-			v := vals[i]
-			t := low[s] + v
-			if (t^low[s])&(t^v) < 0 {
+			old, v := low[s], vals[i]
+			t := old + v
+			low[s] = t
+			if (t^old)&(t^v) < 0 {
 				a.carry(s, v)
 			}
-			low[s] = t
 		}
 		return
 	}

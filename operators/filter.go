@@ -57,8 +57,8 @@ type filter struct {
 
 // NewFilter makes a running filter.
 func NewFilter(ctx *Context) (Operator, error) {
-	in := ctx.Op.Inputs[0]
-	p, errs := expr.CompilePredicate(ctx.Op.Value("condition"), expr.NewScope(in.Stream, in.Schema))
+	in := &ctx.Op.Inputs[0]
+	p, errs := expr.CompilePredicate(ctx.Op.Value("condition"), expr.NewScope(in.Scope(), in.Schema))
 	if len(errs) > 0 {
 		return nil, errs
 	}

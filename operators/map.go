@@ -39,8 +39,8 @@ type mapper struct {
 
 // NewMap makes a running map.
 func NewMap(ctx *Context) (Operator, error) {
-	in := ctx.Op.Inputs[0]
-	plan, errs := expr.CompileSelect(ctx.Op.Value("select"), expr.NewScope(in.Stream, in.Schema))
+	in := &ctx.Op.Inputs[0]
+	plan, errs := expr.CompileSelect(ctx.Op.Value("select"), expr.NewScope(in.Scope(), in.Schema))
 	if len(errs) > 0 {
 		return nil, errs
 	}

@@ -17,7 +17,7 @@ var PartitionFilter = &dataflow.Descriptor{
 	Doc:  "Passes on the rows whose key falls into a range of key groups.",
 	Params: []dataflow.ParamDesc{
 		{Name: "key", Type: dataflow.TextParam, Required: true, Doc: "Expressions, separated by commas."},
-		{Name: "range", Type: dataflow.TextParam, Required: true, Settable: true, Doc: "Key groups FROM-TO, TO excluded, of 0 to 720; or I/K, part I (from 1) of K equal ones."},
+		{Name: "groups", Type: dataflow.TextParam, Required: true, Settable: true, Doc: "The key groups FIRST-LAST that are passed on, of 0-719."},
 	},
 	MinInputs: 1, MaxInputs: 1, Output: true,
 	Stateless: true, Deterministic: true,
@@ -26,32 +26,22 @@ var PartitionFilter = &dataflow.Descriptor{
 			_, errs := compileKey(c.Op, expr.NewScope(c.Inputs[0].Stream, c.Inputs[0].Schema))
 			operators.ReportExpression(c, "key", errs)
 		}
-		if _, _, err := parseRange(c.Op.Value("range")); err != nil {
-			c.ParamErrorf("range", 0, "", "%s", err)
+		if _, _, err := parseGroups(c.Op.Value("groups")); err != nil {
+			c.ParamErrorf("groups", 0, "", "%s", err)
 		}
 		return operators.OutputSchemas(c.Op, c.Inputs[0].Schema)
 	},
 }
 
-// parseRange reads "180-360" and "2/4".
-func parseRange(text string) (from, to int, err error) {
-	wrong := fmt.Errorf("range must be FROM-TO within 0-%d, or I/K with I from 1 to K; it is %q", dataflow.KeyGroups, text)
-	if a, b, ok := strings.Cut(text, "/"); ok {
-		i, err1 := strconv.Atoi(a)
-		k, err2 := strconv.Atoi(b)
-		if err1 != nil || err2 != nil || i < 1 || i > k || k > dataflow.KeyGroups {
-			return 0, 0, wrong
-		}
-		from, to = GroupRange(i-1, k)
-		return from, to, nil
-	}
+// parseGroups reads a range of key groups such as "180-359"; to is the one after the last.
+func parseGroups(text string) (from, to int, err error) {
 	a, b, _ := strings.Cut(text, "-")
 	from, err1 := strconv.Atoi(a)
-	to, err2 := strconv.Atoi(b)
-	if err1 != nil || err2 != nil || from < 0 || from > to || to > dataflow.KeyGroups {
-		return 0, 0, wrong
+	last, err2 := strconv.Atoi(b)
+	if err1 != nil || err2 != nil || from < 0 || from > last || last >= dataflow.KeyGroups {
+		return 0, 0, fmt.Errorf("groups must be FIRST-LAST within 0-%d; it is %q", dataflow.KeyGroups-1, text)
 	}
-	return from, to, nil
+	return from, last + 1, nil
 }
 
 type partitionFilter struct {
@@ -69,7 +59,7 @@ func NewPartitionFilter(ctx *operators.Context) (operators.Operator, error) {
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	from, to, err := parseRange(ctx.Op.Value("range"))
+	from, to, err := parseGroups(ctx.Op.Value("groups"))
 	if err != nil {
 		return nil, err
 	}

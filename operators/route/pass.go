@@ -12,7 +12,7 @@ import (
 var Multicast = &dataflow.Descriptor{
 	Name:      "multicast",
 	Doc:       "Sends each row to all outputs.",
-	MinInputs: 1, MaxInputs: 1, Output: true, ManyOutputs: true,
+	MinInputs: 1, MaxInputs: 1, ManyOutputs: true,
 	Stateless: true, Deterministic: true,
 	Check: sameForAll,
 }
@@ -24,7 +24,7 @@ var Failover = &dataflow.Descriptor{
 	Params: []dataflow.ParamDesc{
 		{Name: "active", Type: dataflow.IntParam, Default: "1", Min: 1, Settable: true, Doc: "Number of the active output, from 1."},
 	},
-	MinInputs: 1, MaxInputs: 1, Output: true, ManyOutputs: true,
+	MinInputs: 1, MaxInputs: 1, ManyOutputs: true,
 	Stateless: true, Deterministic: true,
 	Check: func(c *dataflow.Check) []*dataflow.Schema {
 		if n, err := strconv.Atoi(c.Op.Value("active")); err == nil && n > len(c.Op.Outputs) {

@@ -16,7 +16,7 @@ var Splitter = &dataflow.Descriptor{
 	Params: []dataflow.ParamDesc{
 		{Name: "key", Type: dataflow.TextParam, Doc: "Expressions, separated by commas; rows for which they are equal go to one output."},
 	},
-	MinInputs: 1, MaxInputs: 1, Output: true, ManyOutputs: true,
+	MinInputs: 1, MaxInputs: 1, ManyOutputs: true,
 	Stateless: true, Deterministic: true,
 	Check: func(c *dataflow.Check) []*dataflow.Schema {
 		if c.Inputs[0].Schema != nil {

@@ -12,6 +12,7 @@ type Graph struct {
 	Operators []*Operator // in the order of the spec
 	Rules     []RuleFile
 	Rewrites  []Rewrite // applied in order
+	Steps     int       // rewrite steps that have been applied
 }
 
 // NamedType is a stream type that the spec declares.

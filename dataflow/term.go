@@ -83,7 +83,7 @@ func (w *termWriter) line(op *Operator) {
 // use writes an operator, in full the first time, and puts what follows on the stack.
 func (w *termWriter) use(op *Operator, port string) {
 	if port != "" {
-		port = "." + termName(port)
+		port = "." + paramTerm(port)
 	}
 	if w.named[op] {
 		w.b.WriteString(termName(op.Name) + port)

@@ -92,7 +92,12 @@ const patience = 15 * time.Second
 // machine hits all of them alike. What the first one wrote is what the others must write.
 func measureJob(o *options, d *dataset, j *job, progress io.Writer) (results []result, wrong, err error) {
 	in, out := j.input(d), filepath.Join(o.dir, "out.csv")
-	peers := append([]peer{{"sluice", sluice(o, j.spec, in, out)}}, j.others(o, in, out)...)
+	peers := []peer{{"sluice", sluice(o, j.spec, in, out)}}
+	for _, p := range j.others(o, in, out) {
+		if o.peers.MatchString(p.name) {
+			peers = append(peers, p)
+		}
+	}
 	for _, p := range peers {
 		results = append(results, result{job: j.name, peer: p.name, rows: d.Rows})
 	}

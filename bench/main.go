@@ -20,7 +20,8 @@ import (
 type options struct {
 	rows    int
 	repeats int
-	only    *regexp.Regexp
+	only    *regexp.Regexp // jobs
+	peers   *regexp.Regexp
 	large   bool
 	profile string
 	dir     string // where data and outputs are kept
@@ -48,12 +49,13 @@ func main() {
 
 func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	o := &options{}
-	var only string
+	var only, peers string
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.IntVar(&o.rows, "rows", 5_000_000, "rows of the data")
 	f.IntVar(&o.repeats, "n", 3, "how often each job runs; the best is shown")
 	f.StringVar(&only, "only", "", "regular expression: only the jobs whose name matches")
+	f.StringVar(&peers, "peers", "", "regular expression: only the programs whose name matches, and sluice")
 	f.BoolVar(&o.large, "large", false, fmt.Sprintf("also run Sluice on %d times as many rows, to see that its memory stays flat", largeFactor))
 	f.StringVar(&o.profile, "cpuprofile", "", "measure nothing; run Sluice's side of the jobs in this process and write a CPU profile to this file")
 	f.StringVar(&o.dir, "data", "data", "folder for data and outputs")
@@ -70,6 +72,9 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	var err error
 	if o.only, err = regexp.Compile(only); err != nil {
 		return nil, fmt.Errorf("-only: %w", err)
+	}
+	if o.peers, err = regexp.Compile(peers); err != nil {
+		return nil, fmt.Errorf("-peers: %w", err)
 	}
 	for _, path := range []*string{&o.dir, &o.sluice} {
 		if *path, err = filepath.Abs(*path); err != nil {

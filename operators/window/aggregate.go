@@ -25,7 +25,8 @@ type aggregate struct {
 
 	in      input
 	current *batch.Batch // what Process was given
-	passing []int32
+	passing []int32      // rows that a filter lets pass
+	good    []int32      // rows that are left when there were bad ones
 	masks   []batch.Bitmap
 	lateOut batch.Batch
 	outputs outputs
@@ -106,11 +107,9 @@ func (a *aggregate) Process(_ int, b *batch.Batch) error {
 	}
 	a.evaluate(b)
 	if errs := a.expr.Errors(); len(errs) > 0 {
-		sel, err := a.bad.Handle(b, in.sel, errs)
-		if err != nil {
+		if err := a.leaveOut(b, errs); err != nil {
 			return err
 		}
-		in.sel = sel
 		a.expr.Reset()
 	}
 	in.watermark, in.watermarks = b.Watermark, b.RowWatermarks
@@ -142,13 +141,21 @@ func (a *aggregate) times(b *batch.Batch) error {
 			errs = append(errs, expr.RowError{Row: r, Message: "the event time is NULL"})
 		}
 	}
-	sel, err := a.bad.Handle(b, b.Sel, errs)
-	if err == nil && len(errs) > 0 {
-		// Handle uses its memory again for the next errors.
-		sel = append([]int32{}, sel...)
+	return a.leaveOut(b, errs)
+}
+
+// leaveOut deals with bad rows and takes them out of in.sel.
+func (a *aggregate) leaveOut(b *batch.Batch, errs []expr.RowError) error {
+	sel, err := a.bad.Handle(b, a.in.sel, errs)
+	if err != nil || len(errs) == 0 {
+		return err
 	}
-	a.in.sel = sel
-	return err
+	// A copy, for the next errors use the same memory; and never nil, which would be all rows.
+	a.good = append(a.good[:0], sel...)
+	if a.in.sel = a.good; a.good == nil {
+		a.in.sel = []int32{}
+	}
+	return nil
 }
 
 // evaluate computes the group-by expressions, filters and arguments.

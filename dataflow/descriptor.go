@@ -31,6 +31,9 @@ type Descriptor struct {
 	// ManyOutputs tells that instead of a main output the operator has any number of outputs, at the
 	// ports "1", "2", ... without gaps, each of which is for one consumer.
 	ManyOutputs bool
+	// Divides tells that each of the operator's outputs, or the output of each of several such
+	// operators side by side, has a part of the rows: by key groups if it has a key.
+	Divides bool
 	// Passthrough tells that with one input and one output the operator changes nothing.
 	Passthrough bool
 

@@ -25,11 +25,52 @@ type Origin struct {
 	// Replica counts from 1 among the replicas that the rule made of one operator, of which there are
 	// Replicas; both are 0 for an operator that is no replica.
 	Replica, Replicas int
+	// Groups are the key groups whose rows the operator works on, as far as rules divided them.
+	Groups GroupRange
 	// Stage is which stage of the operator (from 1) this one is, 0 for all of it.
 	Stage int
 	// Through names the rules that have been applied to the operator, or made it. They are not
 	// applied to it again.
 	Through []string
+}
+
+// GroupRange is a range of key groups, from First up to but not including End. The zero value is all of
+// them; First = End > 0 is none.
+type GroupRange struct{ First, End int }
+
+// limits gives the range with its limits as numbers.
+func (r GroupRange) limits() GroupRange {
+	if r == (GroupRange{}) {
+		return GroupRange{0, KeyGroups}
+	}
+	return r
+}
+
+// Intersect is what two ranges have in common.
+func (r GroupRange) Intersect(s GroupRange) GroupRange {
+	r, s = r.limits(), s.limits()
+	i := GroupRange{max(r.First, s.First), min(r.End, s.End)}
+	if i.First >= i.End {
+		return GroupRange{KeyGroups, KeyGroups}
+	}
+	return i
+}
+
+// Empty reports whether no group is in the range.
+func (r GroupRange) Empty() bool { r = r.limits(); return r.First >= r.End }
+
+// Part is what is left of the range for part i (from 1) of k equal parts of all key groups.
+func (r GroupRange) Part(i, k int) GroupRange {
+	return r.Intersect(GroupRange{(i - 1) * KeyGroups / k, i * KeyGroups / k})
+}
+
+// String gives the range with both ends, "0-359"; "none" if it is empty.
+func (r GroupRange) String() string {
+	if r.Empty() {
+		return "none"
+	}
+	r = r.limits()
+	return strconv.Itoa(r.First) + "-" + strconv.Itoa(r.End-1)
 }
 
 // Placement asks that an operator run apart from others. Operators with the same Group and different

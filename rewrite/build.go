@@ -80,7 +80,7 @@ const maxCreated = 100_000
 
 // failf is the error of a result that cannot be built.
 func (b *builder) failf(pos dataflow.Pos, format string, args ...any) error {
-	return &MismatchError{Rule: b.rule.Name, Operator: b.target.Name, Reason: fmt.Sprintf(format, args...), Pos: pos}
+	return &MismatchError{Rule: b.rule.Name, Operator: b.target.Name, Reason: fmt.Sprintf(format, args...), Result: true, Pos: pos}
 }
 
 func (b *builder) bound(n *patternNode) *dataflow.Operator { return b.match.bound[n.index] }
@@ -307,7 +307,7 @@ func outputLabel(port string) string { return ":" + port }
 func (b *builder) bare(t *termNode) (bundle, error) {
 	op := b.copy[b.bound(t.variable)]
 	n := b.keep(op, t.variable)
-	if err := b.suffixes(t, op, element{input: -1}, 1, 1); err != nil {
+	if err := b.suffixes(t, op, element{input: -1}); err != nil {
 		return nil, err
 	}
 	return b.outputs(n), nil
@@ -377,10 +377,36 @@ func (b *builder) apply(t *termNode, args []bundle, i, k int) (bundle, error) {
 	if k == 1 { // its inputs exist before it does
 		b.nodes = append(slices.DeleteFunc(b.nodes, func(o *node) bool { return o == n }), n)
 	}
-	if err := b.suffixes(t, n.op, element{input: -1}, i, k); err != nil {
+	if err := b.suffixes(t, n.op, element{input: -1}); err != nil {
 		return nil, err
 	}
+	if k > 1 {
+		b.divide(n, i, k)
+	}
 	return b.outputs(n), nil
+}
+
+// divide notes which key groups the i-th of k replicas works on, if it is fed by a node that gives each
+// a part of the rows.
+func (b *builder) divide(n *node, i, k int) {
+	seen := make(map[*dataflow.Operator]bool)
+	var divided func(refs []reference) bool
+	divided = func(refs []reference) bool {
+		for _, r := range refs {
+			from := b.made[r.from]
+			if from == nil || from.of != nil || seen[r.from] {
+				continue
+			}
+			seen[r.from] = true
+			if from.op.Desc.Divides || divided(from.inputs) {
+				return true
+			}
+		}
+		return false
+	}
+	if divided(n.inputs) {
+		n.op.Origin.Groups = n.op.Origin.Groups.Part(i, k)
+	}
 }
 
 func (b *builder) originalInputs(op *dataflow.Operator) []reference {
@@ -414,6 +440,7 @@ func (b *builder) origin(op *dataflow.Operator) *dataflow.Origin {
 		o.Of = op.Origin.Of
 		o.Lineage = slices.Clone(op.Origin.Lineage)
 		o.Through = slices.Clone(op.Origin.Through)
+		o.Groups = op.Origin.Groups
 	}
 	o.Lineage = append(o.Lineage, op.Name)
 	o.Through = append(o.Through, b.rule.Name)

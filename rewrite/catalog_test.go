@@ -46,7 +46,9 @@ var (
 )
 
 func gives(s *dataflow.Schema) func(*dataflow.Check) []*dataflow.Schema {
-	return func(c *dataflow.Check) []*dataflow.Schema { return slices.Repeat([]*dataflow.Schema{s}, len(c.Op.Outputs)) }
+	return func(c *dataflow.Check) []*dataflow.Schema {
+		return slices.Repeat([]*dataflow.Schema{s}, len(c.Op.Outputs))
+	}
 }
 
 func desc(name string, min, max int, change func(*dataflow.Descriptor)) *dataflow.Descriptor {
@@ -72,6 +74,16 @@ func node(many bool, params ...string) func(*dataflow.Descriptor) {
 		d.Stateless, d.Passthrough, d.Params = true, true, text(params...)
 		if many {
 			d.Output, d.ManyOutputs = false, true
+		}
+	}
+}
+
+func divides(change func(*dataflow.Descriptor)) func(*dataflow.Descriptor) {
+	return func(d *dataflow.Descriptor) {
+		change(d)
+		d.Divides, d.Passthrough = true, d.ManyOutputs
+		for i := range d.Params {
+			d.Params[i].Settable = d.Params[i].Name != "key"
 		}
 	}
 }
@@ -137,10 +149,10 @@ var catalog = func() fakeCatalog {
 		desc("partial", 1, 1, func(d *dataflow.Descriptor) { d.Params, d.Check = text("group-by", "function"), gives(partialSchema) }),
 		desc("combine", 1, -1, nil),
 		desc("final", 1, 1, func(d *dataflow.Descriptor) { d.Check = gives(countSchema) }),
-		desc("splitter", 1, 1, node(true, "key", "routes")),
+		desc("splitter", 1, 1, divides(node(true, "key", "routes"))),
 		desc("multicast", 1, 1, node(true)),
 		desc("failover", 1, 1, node(true, "active")),
-		desc("partition-filter", 1, 1, node(false, "key", "groups")),
+		desc("partition-filter", 1, 1, divides(node(false, "key", "groups"))),
 		desc("merge", 1, -1, node(false)),
 		desc("stream-selector", 1, -1, node(false, "active")),
 		desc("netwriter", 1, 1, node(false, "target-addr")),

@@ -82,6 +82,15 @@ func (c *compiler) errorf(pos lexer.Position, suggestion, format string, args ..
 	c.diags = append(c.diags, diagnosticf(place(c.file, pos), suggestion, format, args...))
 }
 
+// unknown reports a name that is none of the known ones: with the nearest, or else with all of them.
+func (c *compiler) unknown(pos lexer.Position, message, name, are string, known []string) {
+	suggestion := suggest(name, known)
+	if suggestion == "" {
+		message += "; " + are + " " + strings.Join(known, ", ")
+	}
+	c.errorf(pos, suggestion, "%s", message)
+}
+
 func diagnosticf(pos dataflow.Pos, suggestion, format string, args ...any) dataflow.Diagnostic {
 	return dataflow.Diagnostic{Pos: pos, Suggestion: suggestion, Message: fmt.Sprintf(format, args...)}
 }
@@ -217,7 +226,7 @@ func (c *compiler) consumers() {
 func (c *compiler) trigger(t *triggerSyntax) {
 	tr := Trigger{Event: t.Event, Variable: t.Variable.Name, Pos: place(c.file, t.Pos)}
 	if !slices.Contains(events, t.Event) {
-		c.errorf(t.Pos, suggest(t.Event, events), "unknown event %q; the events are %s", t.Event, strings.Join(events, ", "))
+		c.unknown(t.Pos, fmt.Sprintf("unknown event %q", t.Event), t.Event, "the events are", events)
 	}
 	if c.rule.Trigger(t.Event) != nil {
 		c.errorf(t.Pos, "", "the rule has two triggers %q", t.Event)
@@ -304,11 +313,11 @@ func (c *compiler) callValue(v *value, s *valueSyntax, indexes []string) {
 			}
 		}
 		slices.Sort(names)
-		message := fmt.Sprintf("unknown function %q; the functions that give a value are %s", s.Call.Name, strings.Join(names, ", "))
+		message := fmt.Sprintf("unknown function %q", s.Call.Name)
 		if f != nil {
 			message = fmt.Sprintf("%s(...) is a constraint and no value", s.Call.Name)
 		}
-		c.errorf(s.Pos, suggest(s.Call.Name, names), "%s", message)
+		c.unknown(s.Pos, message, s.Call.Name, "the functions that give a value are", names)
 		return
 	}
 	v.function = f

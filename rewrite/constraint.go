@@ -79,8 +79,7 @@ func (c *compiler) test(s *unarySyntax) constraint {
 	call := s.Test.Call
 	f := functions[call.Name]
 	if f == nil {
-		names := functionNames()
-		c.errorf(s.Pos, suggest(call.Name, names), "unknown constraint %q; the constraints are %s", call.Name, strings.Join(names, ", "))
+		c.unknown(s.Pos, fmt.Sprintf("unknown constraint %q", call.Name), call.Name, "the constraints are", functionNames())
 		return t
 	}
 	if len(s.Test.In) > 0 {

@@ -153,8 +153,7 @@ func keyGroups(c *call) (string, error) {
 	if err1 != nil || err2 != nil || i < 1 || k < i || k > dataflow.KeyGroups {
 		return "", fmt.Errorf("groups(%s, %s): the first must be from 1 up to the second, and that at most %d", c.values[0], c.values[1], dataflow.KeyGroups)
 	}
-	first, end := (i-1)*dataflow.KeyGroups/k, i*dataflow.KeyGroups/k
-	return fmt.Sprintf("%d-%d", first, end-1), nil
+	return dataflow.GroupRange{}.Part(i, k).String(), nil
 }
 
 // usedOutputs are the indexes of the outputs that someone reads.

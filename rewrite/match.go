@@ -18,12 +18,17 @@ type MismatchError struct {
 	// the result cannot be built.
 	Constraint string
 	Reason     string
-	Pos        dataflow.Pos // in the file of rules
+	// Result tells that pattern and constraints hold, and that it is the rule's result that does not fit.
+	Result bool
+	Pos    dataflow.Pos // in the file of rules
 }
 
 func (e *MismatchError) Error() string {
 	if e.Constraint != "" {
 		return fmt.Sprintf("rule %q does not apply to operator %q: the constraint %s fails: %s", e.Rule, e.Operator, e.Constraint, e.Reason)
+	}
+	if e.Result {
+		return fmt.Sprintf("rule %q cannot be applied to operator %q: %s (see %s)", e.Rule, e.Operator, e.Reason, e.Pos)
 	}
 	return fmt.Sprintf("rule %q does not apply to operator %q: %s", e.Rule, e.Operator, e.Reason)
 }

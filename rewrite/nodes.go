@@ -43,7 +43,7 @@ func (b *builder) createOne(t *termNode, desc *dataflow.Descriptor, args []bundl
 		like = args[0][i]
 	}
 	op := &dataflow.Operator{Type: t.typ, Desc: desc, Pos: t.pos, Origin: b.origin(b.copy[b.target])}
-	op.Origin.Lineage = nil
+	op.Origin.Lineage, op.Origin.Groups = nil, dataflow.GroupRange{}
 	n := &node{op: op, term: t}
 	for _, a := range args {
 		ref, err := b.use(a[i])
@@ -53,7 +53,7 @@ func (b *builder) createOne(t *termNode, desc *dataflow.Descriptor, args []bundl
 		n.inputs = append(n.inputs, ref)
 	}
 	b.add(n)
-	if err := b.suffixes(t, op, like, 0, 0); err != nil {
+	if err := b.suffixes(t, op, like); err != nil {
 		return nil, err
 	}
 	like.op, like.out = op, 0
@@ -91,7 +91,10 @@ func (b *builder) stage(t *termNode, args []bundle, i, k int) (bundle, error) {
 		}
 		n = b.makeStage(t, op, stages[s-1], s, i, k)
 		n.inputs, n.last = inputs, s == len(stages)
-		if err := b.suffixes(t, n.op, element{input: -1}, i, k); err != nil {
+		if k > 1 {
+			b.divide(n, i, k)
+		}
+		if err := b.suffixes(t, n.op, element{input: -1}); err != nil {
 			return nil, err
 		}
 	}
@@ -180,7 +183,7 @@ func (b *builder) makeStage(t *termNode, op *dataflow.Operator, stage dataflow.S
 }
 
 // suffixes sets the parameters, the placement and the standby mark that stand after a term.
-func (b *builder) suffixes(t *termNode, op *dataflow.Operator, e element, i, k int) error {
+func (b *builder) suffixes(t *termNode, op *dataflow.Operator, e element) error {
 	b.eval.element = e
 	for _, s := range t.settings {
 		text, err := s.value.evaluate(&b.eval)

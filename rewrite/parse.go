@@ -230,22 +230,6 @@ func (p *fileParser) syntaxError(err error) {
 	p.errorf(lexer.Position{}, "", "%v", err)
 }
 
-// expectation puts participle's description of what may follow into the words of the manual.
-func expectation(grammar string) string {
-	words := []struct{ of, to string }{
-		{"termSyntax", "a term"}, {"valueSyntax", "a value"}, {"nameSyntax", "a name"}, {"bindingSyntax", "a binding (name := term)"},
-		{"constraintsSyntax", "a constraint"}, {"orSyntax", "a constraint"}, {"andSyntax", "a constraint"}, {"unarySyntax", "a constraint"},
-		{"testSyntax", "a constraint"}, {"callSyntax", "a name"}, {"triggerSyntax", "a trigger"}, {"headSyntax", "a term"}, {"stageSyntax", "a term"},
-		{"suffixSyntax", "a suffix"}, {"settingSyntax", "a parameter (name = value)"}, {"settingsSyntax", "parameters"}, {"paramSyntax", "a parameter"},
-		{"rangeSyntax", "a range"}, {"<ident>", "a name"}, {"<number>", "a number"}, {"<string>", "a text"}, {"<prime>", "'"},
-	}
-	for _, w := range words {
-		grammar = strings.ReplaceAll(grammar, w.of, w.to)
-		grammar = strings.ReplaceAll(grammar, strings.ToUpper(w.of[:1])+w.of[1:], w.to)
-	}
-	return grammar
-}
-
 // tokenList is a lexer over tokens that have been read already.
 type tokenList struct {
 	tokens []lexer.Token

@@ -189,16 +189,12 @@ func (t *text) set(id int32, b []byte) {
 	t.live += len(b) - int(r.n)
 	if len(b) <= int(r.n) {
 		copy(t.data[r.at:r.at+int64(len(b))], b)
-		r.n = int32(len(b))
-		return
+	} else {
+		r.at = int64(len(t.data))
+		t.data = append(t.data, b...)
 	}
-	r.n = 0
-	at := len(t.data)
-	t.data = append(t.data, b...)
-	r.at, r.n = int64(at), int32(len(b))
-	if len(t.data) > 2*t.live+wasteAllowed {
-		t.compact()
-	}
+	r.n = int32(len(b))
+	t.tidy()
 }
 
 func (t *text) release(list []int32) {
@@ -206,12 +202,14 @@ func (t *text) release(list []int32) {
 		t.live -= int(t.refs[id].n)
 		t.refs[id] = textRef{}
 	}
-	if t.live == 0 {
-		t.data = t.data[:0]
-	}
+	t.tidy()
 }
 
-func (t *text) compact() {
+// tidy closes the gaps in the buffer if there are more of them than is worth the work.
+func (t *text) tidy() {
+	if len(t.data) <= 2*t.live+wasteAllowed+len(t.refs) {
+		return
+	}
 	data := make([]byte, 0, t.live+t.live/2)
 	for i, r := range t.refs {
 		at := len(data)

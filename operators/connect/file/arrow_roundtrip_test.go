@@ -200,10 +200,10 @@ func largeFile(t testing.TB, encode func(io.Writer, EncodeOptions) (Encoder, err
 
 func TestLargeColumnarFile(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	const rows = 300_001
+	const rows = 150_001
 	for name, f := range columnarFormats {
 		data, s := largeFile(t, f.encode, rows)
-		for workers := 1; workers <= 4; workers++ {
+		for _, workers := range []int{1, 3} {
 			got, err := decodeAll(f.open, data, DecodeOptions{Schema: s, Workers: workers})
 			if err != nil || len(got.rows) != rows {
 				t.Fatalf("%s: %v, %d rows", name, err, len(got.rows))

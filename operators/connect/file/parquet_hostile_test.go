@@ -2,7 +2,7 @@ package file
 
 import (
 	"bytes"
-	"errors"
+	"context"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -12,7 +12,7 @@ import (
 	"sluice/dataflow"
 )
 
-// hostileSchemas are what damaged files are read as: two columns of each type among them.
+// hostileSchema is what a damaged file is read as.
 func hostileSchema(name string) *dataflow.Schema {
 	s := &dataflow.Schema{}
 	add := func(name string, t dataflow.Type) {
@@ -85,7 +85,7 @@ func TestTruncated(t *testing.T) {
 				if err == nil && filepath.Ext(name) != ".arrows" {
 					t.Errorf("%s: the first %d of %d bytes are no error", name, n, len(data))
 				}
-				if errors.Is(err, io.EOF) && err == io.EOF {
+				if err == io.EOF {
 					t.Errorf("%s: the first %d bytes give a bare EOF", name, n)
 				}
 			}
@@ -98,7 +98,7 @@ func TestDamaged(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, name := range columnarFiles(t) {
 		data := testFile(t, name)
-		for range 150 {
+		for range 60 {
 			bad := bytes.Clone(data)
 			for range 1 + r.IntN(4) {
 				bad[r.IntN(len(bad))] ^= byte(1 << r.IntN(8))
@@ -109,9 +109,26 @@ func TestDamaged(t *testing.T) {
 }
 
 func readHostile(t *testing.T, name string, data []byte) {
-	_, err := decodeAll(hostileOpen(name), data, DecodeOptions{Schema: hostileSchema(name), Workers: 1 + len(data)%2})
-	if err != nil && bytes.HasPrefix([]byte(err.Error()), []byte("batch:")) {
-		t.Fatalf("%s: invalid batch: %v", name, err)
+	skim(t, hostileOpen(name), data, DecodeOptions{Schema: hostileSchema(name), Workers: 1 + len(data)%2})
+}
+
+// skim reads a damaged file as far as it goes, but not more rows than any sound test file has: a few
+// bytes may tell of billions of NULLs. Errors are expected, batches that break the rules are not.
+func skim(t *testing.T, open openFunc, data []byte, o DecodeOptions) {
+	d, err := open(data, o)
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	for rows := 0; rows < 10_000; {
+		c, err := d.Next(context.Background())
+		if err != nil {
+			return
+		}
+		if err := c.Batch.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		rows += c.Batch.Len + len(c.Bad)
 	}
 }
 
@@ -129,10 +146,7 @@ func FuzzParquet(f *testing.F) {
 			}
 			return
 		}
-		_, err = decodeAll(openParquetBytes, data, DecodeOptions{Schema: s})
-		if err != nil && bytes.HasPrefix([]byte(err.Error()), []byte("batch:")) {
-			t.Fatal(err)
-		}
+		skim(t, openParquetBytes, data, DecodeOptions{Schema: s, Workers: 1})
 	})
 }
 
@@ -151,10 +165,7 @@ func FuzzArrow(f *testing.F) {
 			return
 		}
 		for _, open := range []openFunc{openArrowBytes, openArrowPipe} {
-			_, err = decodeAll(open, data, DecodeOptions{Schema: s})
-			if err != nil && bytes.HasPrefix([]byte(err.Error()), []byte("batch:")) {
-				t.Fatal(err)
-			}
+			skim(t, open, data, DecodeOptions{Schema: s, Workers: 1})
 		}
 	})
 }

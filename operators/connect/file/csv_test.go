@@ -13,7 +13,7 @@ func readCSV(t testing.TB, schema, text string, o DecodeOptions) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	return drainDecoder(t, d)
+	return drainDecoder(d)
 }
 
 func TestCSVRows(t *testing.T) {

@@ -13,7 +13,7 @@ func readNDJSON(t testing.TB, schema, text string, o DecodeOptions) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	return drainDecoder(t, d)
+	return drainDecoder(d)
 }
 
 func TestNDJSONRows(t *testing.T) {

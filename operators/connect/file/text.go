@@ -3,6 +3,7 @@ package file
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -218,7 +219,7 @@ func (d *textDecoder) fill(b *textBlock) error {
 	if size := min(len(d.rest)+d.sizes.block/2, d.sizes.row) + textPad; cap(b.buf) < size {
 		b.buf = make([]byte, max(size, d.sizes.block+textPad))
 	}
-	buf := b.buf[:cap(b.buf)]
+	buf := b.buf[:min(cap(b.buf), d.sizes.row+textPad)]
 	n := copy(buf, d.rest)
 	d.rest = d.rest[:0]
 	seen := 0 // bytes that were looked at for a row's end
@@ -228,18 +229,12 @@ func (d *textDecoder) fill(b *textBlock) error {
 			buf[n] = '\n'
 			n++
 		}
-		if !d.begun && (d.live || full || d.eof) {
-			skip, ok, err := d.format.begin(buf[:n], d.eof)
-			if err != nil {
+		if d.live || full || d.eof {
+			var err error
+			if n, err = d.begin(buf, n); err != nil {
 				return err
 			}
-			if ok {
-				d.begun = true
-				d.offset += int64(skip)
-				d.line += int64(bytes.Count(buf[:skip], newline))
-				n = copy(buf, buf[skip:n])
-				full = false
-			}
+			full = n >= len(buf)-textPad
 		}
 		end := 0
 		switch {
@@ -276,12 +271,37 @@ func (d *textDecoder) fill(b *textBlock) error {
 			d.eof = true
 		} else if err != nil {
 			b.buf = buf
-			if d.begun {
-				d.cut(b, n, d.format.rowsEnd(buf[:n]))
-			}
-			return err
+			return d.broken(b, n, err)
 		}
 	}
+}
+
+// begin passes over what the format wants to see before the first row, if buf[:n] shows it, and returns
+// how much is left.
+func (d *textDecoder) begin(buf []byte, n int) (int, error) {
+	if d.begun {
+		return n, nil
+	}
+	skip, ok, err := d.format.begin(buf[:n], d.eof)
+	if err != nil || !ok {
+		return n, err
+	}
+	d.begun = true
+	d.offset += int64(skip)
+	d.line += int64(bytes.Count(buf[:skip], newline))
+	return copy(buf, buf[skip:n]), nil
+}
+
+// broken makes a block of the rows in b.buf[:n] that are whole, after which reading has failed.
+func (d *textDecoder) broken(b *textBlock, n int, err error) error {
+	n, e := d.begin(b.buf, n)
+	if e != nil {
+		return errors.Join(e, err)
+	}
+	if d.begun {
+		d.cut(b, n, d.format.rowsEnd(b.buf[:n]))
+	}
+	return err
 }
 
 var newline = []byte{'\n'}

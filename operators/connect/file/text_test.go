@@ -2,10 +2,10 @@ package file
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"testing"
 
 	"sluice/dataflow"
 	"sluice/dataflow/batch"
@@ -13,8 +13,7 @@ import (
 )
 
 // columns makes a schema of "name type" words: a ! after the type is not null, a * event time.
-func columns(t testing.TB, words string) *dataflow.Schema {
-	t.Helper()
+func columns(t interface{ Fatalf(string, ...any) }, words string) *dataflow.Schema {
 	kinds := map[string]dataflow.Type{"bool": dataflow.BoolType, "int": dataflow.IntType, "float": dataflow.FloatType,
 		"string": dataflow.StringType, "bytes": dataflow.BytesType, "timestamp": dataflow.TimestampType,
 		"duration": dataflow.DurationType, "decimal": dataflow.DecimalType(10, 2)}
@@ -67,13 +66,8 @@ func show(b *batch.Batch, i int) string {
 
 // drainDecoder reads all that d has: good rows as show gives them, and bad rows as "line: reason [raw]", in
 // order. It closes d.
-func drainDecoder(t testing.TB, d Decoder) (rows []string, err error) {
-	t.Helper()
-	defer func() {
-		if err := d.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	}()
+func drainDecoder(d Decoder) (rows []string, err error) {
+	defer func() { err = errors.Join(err, d.Close()) }()
 	for {
 		c, err := d.Next(context.Background())
 		if err == io.EOF {
@@ -82,17 +76,21 @@ func drainDecoder(t testing.TB, d Decoder) (rows []string, err error) {
 		if err != nil {
 			return rows, err
 		}
-		rows = append(rows, showChunk(t, c)...)
+		part, err := chunkRows(c)
+		if err != nil {
+			return rows, err
+		}
+		rows = append(rows, part...)
 	}
 }
 
-func showChunk(t testing.TB, c *Chunk) (rows []string) {
-	t.Helper()
+// chunkRows is the rows of a chunk as drainDecoder gives them.
+func chunkRows(c *Chunk) (rows []string, err error) {
 	if c.Batch.Sel != nil || c.Batch.Len > batch.TargetRows {
-		t.Errorf("a chunk has %d rows and selection %v", c.Batch.Len, c.Batch.Sel)
+		return nil, fmt.Errorf("a chunk has %d rows and selection %v", c.Batch.Len, c.Batch.Sel)
 	}
 	if err := c.Batch.Validate(); err != nil {
-		t.Errorf("a chunk's batch is not valid: %v", err)
+		return nil, fmt.Errorf("a chunk's batch is not valid: %w", err)
 	}
 	bad := c.Bad
 	for i := 0; i <= c.Batch.Len; i++ {
@@ -104,9 +102,9 @@ func showChunk(t testing.TB, c *Chunk) (rows []string) {
 		}
 	}
 	if len(bad) > 0 {
-		t.Errorf("%d bad rows are out of place", len(bad))
+		return nil, fmt.Errorf("%d bad rows are out of place", len(bad))
 	}
-	return rows
+	return rows, nil
 }
 
 // pieces is a reader that gives its text in pieces of the given sizes, in turn.

@@ -59,7 +59,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func decodeAll(b testing.TB, d Decoder) (rows int) {
+func countTextRows(b testing.TB, d Decoder) (rows int) {
 	for {
 		c, err := d.Next(context.Background())
 		if err == io.EOF {
@@ -112,7 +112,7 @@ func BenchmarkCSVDecode(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if n := decodeAll(b, d); n != 1_000_000 {
+				if n := countTextRows(b, d); n != 1_000_000 {
 					b.Fatal(n, "rows")
 				}
 			}
@@ -181,7 +181,7 @@ func BenchmarkNDJSONDecode(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				decodeAll(b, d)
+				countTextRows(b, d)
 			}
 		})
 	}

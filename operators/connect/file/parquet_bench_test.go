@@ -15,9 +15,9 @@ import (
 	"sluice/dataflow/batch"
 )
 
-const benchRows = 1 << 20
+const columnarRows = 1 << 20
 
-func benchSchema() *dataflow.Schema {
+func columnarSchema() *dataflow.Schema {
 	return &dataflow.Schema{Columns: []dataflow.Column{
 		{Name: "key", Type: dataflow.IntType, Nullable: true},
 		{Name: "x", Type: dataflow.FloatType, Nullable: true},
@@ -26,18 +26,18 @@ func benchSchema() *dataflow.Schema {
 	}}
 }
 
-// benchFile makes a file of benchRows rows: an int key of 10,000 values, a float, a short string of
+// columnarFile makes a file of columnarRows rows: an int key of 10,000 values, a float, a short string of
 // 1,000 values and a rising timestamp.
-func benchFile(tb testing.TB, make func(io.Writer, EncodeOptions) (Encoder, error)) []byte {
+func columnarFile(tb testing.TB, encode func(io.Writer, EncodeOptions) (Encoder, error)) []byte {
 	var out bytes.Buffer
-	s := benchSchema()
-	enc, err := make(&out, EncodeOptions{Schema: s})
+	s := columnarSchema()
+	enc, err := encode(&out, EncodeOptions{Schema: s})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	b := batch.New(s)
 	seed := uint64(1)
-	for row := 0; row < benchRows; row += batch.TargetRows {
+	for row := 0; row < columnarRows; row += batch.TargetRows {
 		for i := range b.Cols {
 			b.Cols[i].Reset(s.Columns[i].Type, batch.TargetRows)
 		}
@@ -61,7 +61,7 @@ func benchFile(tb testing.TB, make func(io.Writer, EncodeOptions) (Encoder, erro
 	return out.Bytes()
 }
 
-func drain(b *testing.B, d Decoder) {
+func drainColumnar(b *testing.B, d Decoder) {
 	rows := 0
 	for {
 		c, err := d.Next(context.Background())
@@ -76,28 +76,28 @@ func drain(b *testing.B, d Decoder) {
 	if err := d.Close(); err != nil {
 		b.Fatal(err)
 	}
-	if rows != benchRows {
+	if rows != columnarRows {
 		b.Fatalf("%d rows", rows)
 	}
 }
 
-func reportRows(b *testing.B) {
-	b.ReportMetric(float64(b.N)*benchRows/b.Elapsed().Seconds()/1e6, "Mrows/s")
+func reportColumnar(b *testing.B) {
+	b.ReportMetric(float64(b.N)*columnarRows/b.Elapsed().Seconds()/1e6, "Mrows/s")
 }
 
 func BenchmarkParquetDecode(b *testing.B) {
-	data := benchFile(b, newParquetEncoder)
+	data := columnarFile(b, newParquetEncoder)
 	for _, workers := range []int{1, 2} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				d, err := newParquetDecoder(bytes.NewReader(data), DecodeOptions{Schema: benchSchema(), Workers: workers})
+				d, err := newParquetDecoder(bytes.NewReader(data), DecodeOptions{Schema: columnarSchema(), Workers: workers})
 				if err != nil {
 					b.Fatal(err)
 				}
-				drain(b, d)
+				drainColumnar(b, d)
 			}
-			reportRows(b)
+			reportColumnar(b)
 		})
 	}
 	b.Run("pqarrow", func(b *testing.B) {
@@ -105,7 +105,7 @@ func BenchmarkParquetDecode(b *testing.B) {
 		for b.Loop() {
 			readWithArrow(b, data)
 		}
-		reportRows(b)
+		reportColumnar(b)
 	})
 }
 
@@ -128,7 +128,7 @@ func readWithArrow(b *testing.B, data []byte) {
 	for rr.Next() {
 		rows += rr.RecordBatch().NumRows()
 	}
-	if rows != benchRows {
+	if rows != columnarRows {
 		b.Fatalf("%d rows", rows)
 	}
 }
@@ -136,20 +136,20 @@ func readWithArrow(b *testing.B, data []byte) {
 func BenchmarkParquetEncode(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		benchFile(b, newParquetEncoder)
+		columnarFile(b, newParquetEncoder)
 	}
-	reportRows(b)
+	reportColumnar(b)
 }
 
 func BenchmarkArrowDecode(b *testing.B) {
-	data := benchFile(b, newArrowEncoder)
+	data := columnarFile(b, newArrowEncoder)
 	b.ReportAllocs()
 	for b.Loop() {
-		d, err := newArrowDecoder(bytes.NewReader(data), DecodeOptions{Schema: benchSchema(), Workers: 1})
+		d, err := newArrowDecoder(bytes.NewReader(data), DecodeOptions{Schema: columnarSchema(), Workers: 1})
 		if err != nil {
 			b.Fatal(err)
 		}
-		drain(b, d)
+		drainColumnar(b, d)
 	}
-	reportRows(b)
+	reportColumnar(b)
 }

@@ -141,6 +141,7 @@ var catalog = func() fakeCatalog {
 		desc("union", 1, -1, stateless),
 		desc("dedup", 1, 1, nil),
 		desc("join", 2, 2, func(d *dataflow.Descriptor) {
+			d.Check = func(c *dataflow.Check) []*dataflow.Schema { return []*dataflow.Schema{c.Inputs[0].Schema} }
 			d.Properties = func(*dataflow.Operator) dataflow.Properties {
 				return dataflow.Properties{Deterministic: true, Keyed: true, Splittable: true, InputKeys: [][]string{{"id"}, {"ref", "n"}}}
 			}

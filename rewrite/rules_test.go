@@ -16,7 +16,7 @@ import (
 // "keep" the new graph is what following commands work on. "check" shows what is wrong with rules.
 func TestRules(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		var graph *dataflow.Graph
+		var graph, marked *dataflow.Graph
 		rules := rewrite.Builtin()
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
@@ -39,6 +39,21 @@ func TestRules(t *testing.T) {
 				return text
 			case "run":
 				return run(t, d.Input, rules)
+			case "tasks":
+				p := physical(t, graph, d.HasArg("network"))
+				if d.HasArg("json") {
+					j, err := p.JSON()
+					if err != nil {
+						t.Fatal(err)
+					}
+					return string(j)
+				}
+				return p.Text()
+			case "mark":
+				marked = graph
+				return "ok\n"
+			case "change": // from the graph at the last "mark" to that of now
+				return dataflow.Compare(physical(t, marked, false), physical(t, graph, false)).Text()
 			}
 			t.Fatalf("%s: unknown command %q", d.Pos, d.Cmd)
 			return ""
@@ -68,6 +83,14 @@ func apply(g *dataflow.Graph, rules *rewrite.RuleSet, d *datadriven.TestData) (*
 		w.WriteString(step.Diff)
 	}
 	return g, w.String() + g.Term(dataflow.TermOptions{})
+}
+
+func physical(t *testing.T, g *dataflow.Graph, network bool) *dataflow.Physical {
+	p, err := dataflow.BuildTasks(g, dataflow.TaskOptions{Network: network, Catalog: catalog})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func run(t *testing.T, input string, rules *rewrite.RuleSet) string {

@@ -1,0 +1,66 @@
+package rewrite
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+
+	"sluice/dataflow"
+)
+
+// ParallelEvent is the event of a trigger whose rule spreads an operator over k replicas, where k is the
+// rule's parameter of that name.
+const ParallelEvent = "parallel"
+
+// Parallel applies to each operator of the graph the first rule (by name) with a trigger for
+// ParallelEvent that applies, with k replicas; operators that such a rule has made are left as they are.
+// What does not apply is told in the second result, one error for each operator that none applies to.
+func (e *Engine) Parallel(g *dataflow.Graph, rules *RuleSet, k int) (*Result, []error) {
+	r := &Result{Graph: g}
+	var spreading []*Rule
+	for _, rule := range rules.rules {
+		if rule.Trigger(ParallelEvent) != nil {
+			spreading = append(spreading, rule)
+		}
+	}
+	var refused []error
+	for _, name := range operatorNames(g) {
+		op := r.Graph.Operator(name)
+		if op == nil || spread(op, spreading) {
+			continue
+		}
+		if err := e.spreadOne(r, op, spreading, k); err != nil {
+			refused = append(refused, err)
+		}
+	}
+	return r, refused
+}
+
+// spread tells whether one of the rules has made the operator.
+func spread(op *dataflow.Operator, rules []*Rule) bool {
+	return op.Origin != nil && slices.ContainsFunc(rules, func(r *Rule) bool { return slices.Contains(op.Origin.Through, r.Name) })
+}
+
+func (e *Engine) spreadOne(r *Result, op *dataflow.Operator, rules []*Rule, k int) error {
+	var refused []error
+	for _, rule := range rules {
+		args := make(map[string]string)
+		if rule.Param("k") != nil {
+			args["k"] = strconv.Itoa(k)
+		}
+		target, err := e.Triggered(rule, ParallelEvent, op, args)
+		if err != nil {
+			refused = append(refused, err)
+			continue
+		}
+		g, step, err := e.Apply(r.Graph, rule, target, args)
+		if err != nil {
+			refused = append(refused, err)
+			continue
+		}
+		r.Graph = g
+		r.Steps = append(r.Steps, step)
+		return nil
+	}
+	return errors.Join(refused...)
+}

@@ -117,7 +117,7 @@ func run(o *options, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	own, err := engineMemory(o, data, progress)
+	own, err := engineMemory(o, data)
 	if err != nil {
 		return err
 	}

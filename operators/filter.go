@@ -17,12 +17,29 @@ var Filter = &dataflow.Descriptor{
 	MinInputs: 1, MaxInputs: 1, Output: true,
 	Ports:     []dataflow.PortDesc{ErrorsPort},
 	Stateless: true, Deterministic: true,
+	Stages: filterStages,
 	Check: func(c *dataflow.Check) []*dataflow.Schema {
 		CheckOnError(c)
 		_, errs := expr.CompilePredicate(c.Op.Value("condition"), expr.NewScope(c.Inputs[0].Stream, c.Inputs[0].Schema))
 		ReportExpression(c, "condition", errs)
 		return OutputSchemas(c.Op, c.Inputs[0].Schema)
 	},
+}
+
+// filterStages makes a filter of each condition that AND joins, in their order: a later one is only
+// asked where those before it are true, as in the whole.
+func filterStages(op *dataflow.Operator) []dataflow.Stage {
+	parts := expr.Conjuncts(op.Value("condition"))
+	if len(parts) < 2 {
+		return nil
+	}
+	var stages []dataflow.Stage
+	for _, c := range parts {
+		stages = append(stages, dataflow.Stage{Type: op.Type, Params: []dataflow.Param{
+			{Name: "condition", Value: c}, {Name: OnError.Name, Value: op.Value(OnError.Name)},
+		}})
+	}
+	return stages
 }
 
 // OutputSchemas gives the schema of each output of op, whose main output is of type main.

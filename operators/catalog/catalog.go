@@ -8,6 +8,7 @@ import (
 	"sluice/dataflow"
 	"sluice/operators"
 	"sluice/operators/connect/file"
+	"sluice/operators/route"
 	"sluice/operators/window"
 )
 
@@ -26,6 +27,14 @@ var entries = []entry{
 	{desc: operators.Map, make: plain(operators.NewMap)},
 	{desc: window.Descriptor, make: plain(window.New)},
 	{desc: operators.Union, make: plain(operators.NewUnion)},
+	{desc: route.Splitter, make: plain(route.NewSplitter)},
+	{desc: route.Multicast, make: plain(route.NewPass)},
+	{desc: route.PartitionFilter, make: plain(route.NewPartitionFilter)},
+	{desc: route.Merge, make: plain(route.NewPass)},
+	{desc: route.Selector, make: plain(route.NewSelector)},
+	{desc: route.Failover, make: plain(route.NewFailover)},
+	{desc: route.NetWriter, make: plain(route.NewPass)},
+	{desc: route.NetReader, make: plain(route.NewPass)},
 }
 
 func plain(f func(*operators.Context) (operators.Operator, error)) func(*operators.Context, Options) (operators.Operator, error) {

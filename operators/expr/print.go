@@ -13,6 +13,9 @@ type printer struct {
 	out []byte
 	// column writes a column; nil writes it as the expression has it.
 	column func(c *column) string
+	// replace gives the text that stands for n, if it is not to be written as it is. The text needs no
+	// parentheses. It may be nil.
+	replace func(n node) (string, bool)
 }
 
 // format gives the canonical form of n.
@@ -26,6 +29,12 @@ func (p *printer) add(s string) { p.out = append(p.out, s...) }
 
 // print writes n where operators up to level above need parentheses.
 func (p *printer) print(n node, above int) {
+	if p.replace != nil {
+		if text, ok := p.replace(n); ok {
+			p.add(text)
+			return
+		}
+	}
 	level := printLevel(n)
 	if level <= above {
 		p.add("(")

@@ -43,8 +43,8 @@ func New(ctx *operators.Context) (operators.Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := op.Inputs[0]
-	plan, errs := compile(op, in.Stream, in.Schema, spec.Timed())
+	in := &op.Inputs[0]
+	plan, errs := compileOperator(op)
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("%s: %s", errs[0].Param, errs[0].Error)
 	}

@@ -31,6 +31,8 @@ var Descriptor = &dataflow.Descriptor{
 		{Name: latePort, Doc: "Rows that came too late for all of their windows, as they were."},
 	},
 	Deterministic: true,
+	Properties:    properties,
+	Stages:        stages,
 	Check:         check,
 }
 
@@ -48,14 +50,11 @@ func check(c *dataflow.Check) []*dataflow.Schema {
 	if i := c.Op.OutputPort(latePort); i >= 0 {
 		schemas[i] = in
 	}
-	if in == nil {
-		return schemas
-	}
 	plan, errs := compile(c.Op, c.Inputs[0].Stream, in, timed)
 	for _, e := range errs {
 		c.ParamErrorf(e.Param, e.Offset, e.Suggestion, "%s in %s", e.Message, e.Param)
 	}
-	if i := c.Op.OutputPort(""); i >= 0 && plan != nil {
+	if i := c.Op.OutputPort(""); i >= 0 && plan != nil && in != nil {
 		schemas[i] = plan.Schema
 	}
 	return schemas

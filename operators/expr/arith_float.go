@@ -1,23 +1,9 @@
 package expr
 
 import (
-	"math"
-
 	"sluice/dataflow/batch"
 	"sluice/dataflow/decimal"
 )
-
-func (b *builder) floatArithmetic(t *typed) evaluator {
-	x, y := t.args[0], t.args[1]
-	if x.isConstant() && (t.op == opAdd || t.op == opMultiply) {
-		x, y = y, x
-	}
-	e := &floatArithmetic{result: newResult(t), op: t.op, x: b.value(x), y: b.value(y)}
-	if y.isConstant() && !y.val.null {
-		e.constant, e.c = true, y.val.f
-	}
-	return e
-}
 
 // floatArithmetic computes with floats. That a result is infinite or not a number is noticed by a flag
 // for the whole batch; it is a row error unless an operand was so already.
@@ -29,14 +15,7 @@ type floatArithmetic struct {
 	c        float64
 }
 
-const (
-	exponentBits = 0x7ff << 52
-	exponentUnit = 1 << 52
-)
-
-// unbounded has its top bit set if f is infinite or not a number.
-func unbounded(f float64) uint64 { return math.Float64bits(f)&exponentBits + exponentUnit }
-
+// isUnbounded reports whether f is infinite or not a number.
 func isUnbounded(f float64) bool { return f-f != 0 }
 
 func (e *floatArithmetic) eval(r *run, sel []int32) *batch.Vector {
@@ -65,103 +44,15 @@ func (e *floatArithmetic) eval(r *run, sel []int32) *batch.Vector {
 	return out
 }
 
-// floats computes dst = x op y and reports whether a row may be at fault. Anything divided by zero is
-// unbounded.
-func floats(o op, dst, x, y []float64) bool {
-	dst, y = dst[:len(x)], y[:len(x)]
-	var bad uint64
-	switch o {
-	case opAdd:
-		for i, a := range x {
-			v := a + y[i]
-			dst[i] = v
-			bad |= unbounded(v)
-		}
-	case opSubtract:
-		for i, a := range x {
-			v := a - y[i]
-			dst[i] = v
-			bad |= unbounded(v)
-		}
-	case opMultiply:
-		for i, a := range x {
-			v := a * y[i]
-			dst[i] = v
-			bad |= unbounded(v)
-		}
-	case opDivide:
-		for i, a := range x {
-			v := a / y[i]
-			dst[i] = v
-			bad |= unbounded(v)
-		}
-	case opRemainder:
-		for i, a := range x {
-			v := math.Mod(a, y[i])
-			dst[i] = v
-			bad |= unbounded(v)
-		}
-	}
-	return int64(bad) < 0
-}
-
-// floatsConstant is floats with a constant y.
-func floatsConstant(o op, dst, x []float64, c float64) bool {
-	dst = dst[:len(x)]
-	var bad uint64
-	switch o {
-	case opAdd, opSubtract:
-		if o == opSubtract {
-			c = -c
-		}
-		for i, a := range x {
-			v := a + c
-			dst[i] = v
-			bad |= unbounded(v)
-		}
-	case opMultiply:
-		for i, a := range x {
-			v := a * c
-			dst[i] = v
-			bad |= unbounded(v)
-		}
-	case opDivide:
-		for i, a := range x {
-			v := a / c
-			dst[i] = v
-			bad |= unbounded(v)
-		}
-	case opRemainder:
-		for i, a := range x {
-			v := math.Mod(a, c)
-			dst[i] = v
-			bad |= unbounded(v)
-		}
-	}
-	return int64(bad) < 0
-}
-
 // floatsAt is floats for the rows that sel lists.
 func floatsAt(o op, dst, x, y []float64, sel []int32) bool {
-	var bad uint64
+	bad := 0.0
 	for _, i := range sel {
-		var v float64
-		switch a, b := x[i], y[i]; o {
-		case opAdd:
-			v = a + b
-		case opSubtract:
-			v = a - b
-		case opMultiply:
-			v = a * b
-		case opDivide:
-			v = a / b
-		case opRemainder:
-			v = math.Mod(a, b)
-		}
+		v := floatOp(o, x[i], y[i])
 		dst[i] = v
-		bad |= unbounded(v)
+		bad += v - v
 	}
-	return int64(bad) < 0
+	return bad != 0
 }
 
 // decimalArithmetic computes with decimals of the scales sx and sy.

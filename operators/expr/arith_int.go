@@ -11,21 +11,26 @@ import (
 
 // arithmetic builds x op y for numbers, timestamps and durations.
 func (b *builder) arithmetic(t *typed) evaluator {
-	x, y := t.args[0], t.args[1]
-	switch t.typ.Kind {
-	case dataflow.Float:
-		return b.floatArithmetic(t)
-	case dataflow.Decimal:
-		return &decimalArithmetic{result: newResult(t), op: t.op, x: b.value(x), y: b.value(y), sx: x.typ.Scale, sy: y.typ.Scale}
+	if e := b.multiplyAdd(t); e != nil {
+		return e
 	}
-	if x.isConstant() && (t.op == opAdd || t.op == opMultiply) {
-		x, y = y, x
+	return newArithmetic(t, b.value(t.args[0]), b.value(t.args[1]))
+}
+
+// newArithmetic makes the evaluator of t, given those of its operands.
+func newArithmetic(t *typed, x, y evaluator) evaluator {
+	right := t.args[1]
+	if t.typ.Kind == dataflow.Decimal {
+		return &decimalArithmetic{result: newResult(t), op: t.op, x: x, y: y, sx: t.args[0].typ.Scale, sy: right.typ.Scale}
 	}
-	e := &intArithmetic{result: newResult(t), op: t.op, x: b.value(x), y: b.value(y)}
-	if y.isConstant() && !y.val.null {
-		e.constant, e.c = true, y.val.i
+	if t.args[0].isConstant() && (t.op == opAdd || t.op == opMultiply) {
+		x, y, right = y, x, t.args[0]
 	}
-	return e
+	constant := right.isConstant() && !right.val.null
+	if t.typ.Kind == dataflow.Float {
+		return &floatArithmetic{result: newResult(t), op: t.op, x: x, y: y, constant: constant, c: right.val.f}
+	}
+	return &intArithmetic{result: newResult(t), op: t.op, x: x, y: y, constant: constant, c: right.val.i}
 }
 
 // intArithmetic computes with 64-bit integers. The kernels notice by a flag for the whole batch that
@@ -96,130 +101,6 @@ func mulOverflows(x, y int64) bool {
 	hi, lo := bits.Mul64(uint64(x), uint64(y))
 	signed := int64(hi) - (x >> 63 & y) - (y >> 63 & x)
 	return signed != int64(lo)>>63
-}
-
-// ints computes dst = x op y and reports whether a row may be at fault.
-func ints(o op, dst, x, y []int64) bool {
-	dst, y = dst[:len(x)], y[:len(x)]
-	var bad int64
-	switch o {
-	case opAdd:
-		for i, a := range x {
-			b := y[i]
-			s := a + b
-			dst[i] = s
-			bad |= (a ^ s) & (b ^ s)
-		}
-	case opSubtract:
-		for i, a := range x {
-			b := y[i]
-			d := a - b
-			dst[i] = d
-			bad |= (a ^ b) & (a ^ d)
-		}
-	case opMultiply:
-		for i, a := range x {
-			b := y[i]
-			hi, lo := bits.Mul64(uint64(a), uint64(b))
-			dst[i] = int64(lo)
-			if int64(hi)-(a>>63&b)-(b>>63&a) != int64(lo)>>63 {
-				bad = -1
-			}
-		}
-	case opDivide:
-		for i, a := range x {
-			if b := y[i]; uint64(b)+1 > 1 {
-				dst[i] = a / b
-			} else { // 0 or -1
-				dst[i], bad = -a, -1
-			}
-		}
-	case opRemainder:
-		for i, a := range x {
-			if b := y[i]; uint64(b)+1 > 1 {
-				dst[i] = a % b
-			} else {
-				dst[i], bad = 0, -1
-			}
-		}
-	}
-	return bad < 0
-}
-
-// intsConstant computes dst = x op c and reports whether a row may be at fault.
-func intsConstant(o op, dst, x []int64, c int64) bool {
-	dst = dst[:len(x)]
-	switch o {
-	case opAdd:
-		return addConstant(dst, x, c)
-	case opSubtract:
-		if c != math.MinInt64 {
-			return addConstant(dst, x, -c)
-		}
-	case opMultiply:
-		return multiplyConstant(dst, x, c)
-	case opDivide:
-		if uint64(c)+1 > 1 {
-			for i, a := range x {
-				dst[i] = a / c
-			}
-			return false
-		}
-	case opRemainder:
-		if uint64(c)+1 > 1 {
-			for i, a := range x {
-				dst[i] = a % c
-			}
-			return false
-		}
-	}
-	bad := false
-	for i, a := range x {
-		switch {
-		case o == opSubtract:
-			dst[i] = a - c
-			bad = bad || a >= 0
-		case o == opDivide:
-			dst[i] = -a
-			bad = bad || c == 0 || a == math.MinInt64
-		default:
-			dst[i] = 0
-			bad = bad || c == 0
-		}
-	}
-	return bad
-}
-
-func addConstant(dst, x []int64, c int64) bool {
-	var bad int64
-	for i, a := range x {
-		s := a + c
-		dst[i] = s
-		bad |= (a ^ s) & (c ^ s)
-	}
-	return bad < 0
-}
-
-func multiplyConstant(dst, x []int64, c int64) bool {
-	if c == 0 || c == -1 { // dividing by it gives no range of the factors that are safe
-		bad := false
-		for i, a := range x {
-			dst[i] = a * c
-			bad = bad || c != 0 && a == math.MinInt64
-		}
-		return bad
-	}
-	lo, hi := math.MinInt64/c, math.MaxInt64/c
-	if c < 0 {
-		lo, hi = hi, lo
-	}
-	width := uint64(hi - lo)
-	bad := 0
-	for i, a := range x {
-		dst[i] = a * c
-		bad |= truth(uint64(a-lo) > width)
-	}
-	return bad != 0
 }
 
 // intsAt is ints for the rows that sel lists.

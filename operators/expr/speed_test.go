@@ -132,7 +132,7 @@ func BenchmarkFilter(b *testing.B) {
 
 func BenchmarkMap(b *testing.B) {
 	for _, text := range []string{"i * 2", "i + i", "i * i", "i + 1", "i / 7", "f * 2.5e0", "f + f", "i * 2 + 1", "i + j", "d * 2", "d + d", "s || 'x'",
-		"CASE WHEN i > 500 THEN i ELSE 0 END", "date_trunc('hour', ts)", "extract(hour FROM ts)", "hash(i)", "i * 1.5"} {
+		"CASE WHEN i > 500 THEN i ELSE 0 END", "date_trunc('hour', ts)", "extract(hour FROM ts)", "hash(i)", "i * 1.5", "f * 2 + g", "i * 2 + j", "i - j * 3"} {
 		b.Run(text, func(b *testing.B) { benchmarkProgram(b, text) })
 	}
 }

@@ -33,7 +33,12 @@ func (r *record) Process(_ int, b *batch.Batch) error {
 		r.rows = append(r.rows, nil)
 	}
 	last := &r.rows[len(r.rows)-1]
-	*last = append(*last, b.Cols[0].Ints[:b.Len]...)
+	if b.Sel == nil {
+		*last = append(*last, b.Cols[0].Ints[:b.Len]...)
+	}
+	for _, i := range b.Sel {
+		*last = append(*last, b.Cols[0].Ints[i])
+	}
 	for _, o := range r.ctx.Outputs {
 		if err := o.Emit(b); err != nil {
 			return err

@@ -5,20 +5,34 @@ import (
 	"sluice/dataflow/batch"
 )
 
-// choice puts together a vector whose rows come from several others. It notes for each row which of
-// them it is taken from, and copies at the end, since text can only be appended in the order of rows.
+// choice puts together a vector whose rows come from several others. Values of fixed width are copied as
+// they are taken; text can only be appended in the order of the rows, so it is noted where each row's
+// comes from, and copied at the end.
 type choice struct {
 	result
-	from []uint16 // index in vecs, per row; none where the row is NULL
-	vecs []*batch.Vector
+	nullable bool     // else there is no need to know which rows are NULL
+	from     []uint16 // index in vecs, per row; noChoice where the row is NULL
+	vecs     []*batch.Vector
 }
 
 // noChoice stands for NULL; maxNodes is far below it.
 const noChoice = 1<<16 - 1
 
-// start begins a choice for n rows among k vectors; all rows are NULL.
+func newChoice(t *typed) choice { return choice{result: newResult(t), nullable: t.nullable} }
+
+// start begins a choice for n rows among k vectors; all rows are NULL, if they can be.
 func (c *choice) start(n, k int) {
 	c.reset(n)
+	if isText(c.typ) {
+		c.startFrom(n, k)
+		return
+	}
+	if c.nullable {
+		c.own().Fill(n, false)
+	}
+}
+
+func (c *choice) startFrom(n, k int) {
 	if cap(c.from) < n {
 		c.from = make([]uint16, n, n+n/4)
 	}
@@ -30,20 +44,39 @@ func (c *choice) start(n, k int) {
 	clear(c.vecs)
 }
 
-// take takes the rows from vector k.
-func (c *choice) take(k int, v *batch.Vector, n int, rows []int32) {
-	c.vecs[k] = v
-	if rows == nil {
-		fill(c.from[:n], uint16(k))
+// take takes the rows from v, which is vector k.
+func (c *choice) take(k int, v *batch.Vector, rows []int32) {
+	if isText(c.typ) {
+		c.vecs[k] = v
+		for _, i := range rows {
+			c.from[i] = uint16(k)
+		}
+		return
+	}
+	copyRows(&c.vec, v, rows)
+	if !c.nullable {
 		return
 	}
 	for _, i := range rows {
-		c.from[i] = uint16(k)
+		w, s := uint(i)/64, uint(i)%64
+		bit := uint64(1)
+		if v.Valid != nil {
+			bit = v.Valid[w] >> s & 1
+		}
+		c.valid[w] |= bit << s
 	}
 }
 
-// finish copies the values of the rows in sel.
+// finish completes the rows in sel.
 func (c *choice) finish(n int, sel []int32) *batch.Vector {
+	if isText(c.typ) {
+		return c.finishFrom(n, sel)
+	}
+	return &c.vec
+}
+
+// finishFrom copies the rows in sel from where they come.
+func (c *choice) finishFrom(n int, sel []int32) *batch.Vector {
 	out := &c.vec
 	text := isText(c.typ)
 	for j, total := 0, count(n, sel); j < total; j++ {
@@ -67,6 +100,28 @@ func (c *choice) finish(n int, sel []int32) *batch.Vector {
 		c.endText(sel)
 	}
 	return out
+}
+
+// copyRows copies values of fixed width.
+func copyRows(dst, src *batch.Vector, rows []int32) {
+	switch dst.Type.Kind {
+	case dataflow.Bool:
+		for _, i := range rows {
+			dst.Bits.SetTo(int(i), src.Bits.Get(int(i)))
+		}
+	case dataflow.Float:
+		copySelected(dst.Floats, src.Floats, rows)
+	case dataflow.Decimal:
+		copySelected(dst.Decimals, src.Decimals, rows)
+	default:
+		copySelected(dst.Ints, src.Ints, rows)
+	}
+}
+
+func copySelected[T any](dst, src []T, rows []int32) {
+	for _, i := range rows {
+		dst[i] = src[i]
+	}
 }
 
 func copyValue(dst, src *batch.Vector, i int) {
@@ -112,7 +167,7 @@ func (o *result) endText(sel []int32) {
 
 // caseValue builds CASE.
 func (b *builder) caseValue(t *typed) evaluator {
-	e := &caseValue{choice: choice{result: newResult(t)}}
+	e := &caseValue{choice: newChoice(t)}
 	k := len(t.args) / 2
 	for i := range k {
 		e.conds = append(e.conds, b.selector(t.args[2*i], true))
@@ -128,24 +183,25 @@ type caseValue struct {
 	conds      []selector
 	results    []evaluator // the last one is that of ELSE
 	rest, rows []int32
+	chosen     rowSet
 }
 
 func (e *caseValue) eval(r *run, sel []int32) *batch.Vector {
 	e.start(r.n, len(e.results))
-	e.rest = all(r.n, sel, e.rest)
+	rest := sel // nil for all rows as long as that is so: kernels are faster then
 	for k, cond := range e.conds {
-		e.rows = cond.rows(r, e.rest, e.rows)
-		if len(e.rows) == 0 {
-			continue
+		e.rows = cond.rows(r, rest, e.rows)
+		if len(e.rows) > 0 {
+			e.take(k, e.results[k].eval(r, e.rows), e.rows)
 		}
-		e.take(k, e.results[k].eval(r, e.rows), r.n, e.rows)
-		if e.rest = without(r.n, e.rest, e.rows, e.rest); len(e.rest) == 0 {
-			break
+		e.chosen.set(r.n, e.rows)
+		e.rest = e.chosen.others(r.n, rest, e.rest)
+		if rest = e.rest; len(rest) == 0 {
+			return e.finish(r.n, sel)
 		}
 	}
-	if k := len(e.conds); len(e.rest) > 0 {
-		e.take(k, e.results[k].eval(r, e.rest), r.n, e.rest)
-	}
+	k := len(e.conds)
+	e.take(k, e.results[k].eval(r, rest), rest)
 	return e.finish(r.n, sel)
 }
 
@@ -161,7 +217,7 @@ func (e *coalesce) eval(r *run, sel []int32) *batch.Vector {
 	e.rest = all(r.n, sel, e.rest)
 	for k, arg := range e.args {
 		v := arg.eval(r, e.rest)
-		e.take(k, v, r.n, e.rest) // those that are NULL are taken again from the next one
+		e.take(k, v, e.rest) // those that are NULL are taken again from the next one
 		if v.Valid == nil {
 			break
 		}
@@ -181,7 +237,8 @@ type extreme struct {
 }
 
 func (e *extreme) eval(r *run, sel []int32) *batch.Vector {
-	e.start(r.n, len(e.args))
+	e.reset(r.n)
+	e.startFrom(r.n, len(e.args))
 	for k, arg := range e.args {
 		v := arg.eval(r, sel)
 		e.vecs[k] = v
@@ -191,5 +248,5 @@ func (e *extreme) eval(r *run, sel []int32) *batch.Vector {
 			}
 		})
 	}
-	return e.finish(r.n, sel)
+	return e.finishFrom(r.n, sel)
 }

@@ -16,14 +16,14 @@ func choiceFunctions() []*function {
 	extremeOf := func(name, doc string, sign int) *function {
 		return &function{name: name, signatures: []string{name + "(any, ...) any"}, doc: doc,
 			check: checkExtreme, value: func(b *builder, t *typed) evaluator {
-				return &extreme{choice: choice{result: newResult(t)}, args: b.values(t.args), how: newPairing(equal, t.typ, t.typ), sign: sign}
+				return &extreme{choice: newChoice(t), args: b.values(t.args), how: newPairing(equal, t.typ, t.typ), sign: sign}
 			}}
 	}
 	return []*function{
 		{name: "coalesce", signatures: []string{"coalesce(any, ...) any"},
 			doc:   "The first argument that is not NULL, or NULL. An argument is only computed for the rows that need it.",
 			check: checkCoalesce, value: func(b *builder, t *typed) evaluator {
-				return &coalesce{choice: choice{result: newResult(t)}, args: b.values(t.args)}
+				return &coalesce{choice: newChoice(t), args: b.values(t.args)}
 			}},
 		{name: "nullif", signatures: []string{"nullif(any, any) any"},
 			doc: "NULL where both arguments are equal, else the first one: CASE WHEN a = b THEN NULL ELSE a END.", check: checkNullIf},

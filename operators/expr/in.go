@@ -34,6 +34,7 @@ type knownSet struct {
 	not     bool
 	valid   batch.Bitmap
 	found   []int32
+	set     rowSet
 }
 
 // answer makes the answer of a test out of the rows that are found among the constants.
@@ -49,7 +50,8 @@ func (s *knownSet) answer(r *run, x *batch.Vector, sel, dst []int32) ([]int32, b
 		return dst, s.valid
 	}
 	if s.not {
-		return without(r.n, sel, s.found, dst), x.Valid
+		s.set.set(r.n, s.found)
+		return s.set.others(r.n, sel, dst), x.Valid
 	}
 	dst = room(dst, len(s.found))
 	copy(dst, s.found)
@@ -89,20 +91,34 @@ func (s *intSet) test(r *run, sel, dst []int32) ([]int32, batch.Bitmap) {
 	x := s.x.eval(r, sel)
 	s.found = room(s.found, count(r.n, sel))
 	k := 0
-	for j := range s.found {
-		i := rowAt(sel, j)
-		s.found[k] = i
-		k += truth(s.has(x.Ints[i]))
+	if s.bits != nil {
+		k = s.lookUp(x.Ints, sel)
+	} else {
+		for j := range s.found {
+			i := rowAt(sel, j)
+			s.found[k] = i
+			k += truth(s.has(x.Ints[i]))
+		}
 	}
 	s.found = s.found[:k]
 	return s.answer(r, x, sel, dst)
 }
 
-func (s *intSet) has(v int64) bool {
-	if s.bits != nil {
-		at := uint64(v) - uint64(s.values[0])
-		return at < uint64(len(s.bits)*64) && s.bits.Get(int(at))
+// lookUp finds the rows whose value has its bit set.
+func (s *intSet) lookUp(x []int64, sel []int32) int {
+	least, size, k := s.values[0], uint64(len(s.bits)*64), 0
+	for j := range s.found {
+		i := rowAt(sel, j)
+		s.found[k] = i
+		if at := uint64(x[i]) - uint64(least); at < size {
+			k += int(s.bits[at/64] >> (at % 64) & 1)
+		}
 	}
+	return k
+}
+
+// has looks a value up in the sorted list.
+func (s *intSet) has(v int64) bool {
 	lo, hi := 0, len(s.values)
 	for lo < hi {
 		if mid := (lo + hi) / 2; s.values[mid] < v {
@@ -186,10 +202,8 @@ func (t *listTest) test(r *run, sel, dst []int32) ([]int32, batch.Bitmap) {
 			}
 		}
 		t.hits = keepSet(t.how.rows(x, y, y.Valid, t.rest, t.hits), y.Valid)
-		for _, i := range t.hits {
-			t.found.Set(int(i))
-		}
-		t.rest = without(r.n, t.rest, t.hits, t.rest)
+		addRows(t.found, t.hits)
+		t.rest = rowsOf(t.found, nil, r.n, false, t.rest, t.rest)
 	}
 	t.answers = batch.GrowBitmap(t.answers, r.n)
 	for w := range batch.Words(r.n) {

@@ -58,6 +58,11 @@ func compileLike(pattern string, escape rune) (*likePattern, error) {
 	return p, nil
 }
 
+// prefix returns the text with which all that matches starts, if that is all there is to the pattern.
+func (p *likePattern) prefix() ([]byte, bool) {
+	return p.pieces[0].text, len(p.pieces) == 2 && p.pieces[0].gaps == nil && len(p.pieces[1].text) == 0
+}
+
 // match reports whether the whole of s matches.
 func (p *likePattern) match(s []byte) bool {
 	n := p.pieces[0].at(s)
@@ -161,6 +166,15 @@ func (t *likeTest) test(r *run, sel, dst []int32) ([]int32, batch.Bitmap) {
 	x := t.x.eval(r, sel)
 	dst = room(dst, count(r.n, sel))
 	k := 0
+	if prefix, ok := t.pattern.prefix(); ok {
+		for j := range dst {
+			i := rowAt(sel, j)
+			from, to := x.Offsets[i], x.Offsets[i+1]
+			dst[k] = i
+			k += truth(int(to-from) >= len(prefix) && string(x.Data[from:int(from)+len(prefix)]) == string(prefix)) ^ t.flip
+		}
+		return dst[:k], x.Valid
+	}
 	for j := range dst {
 		i := rowAt(sel, j)
 		dst[k] = i

@@ -27,8 +27,17 @@ func (e *testValue) eval(r *run, sel []int32) *batch.Vector {
 // setRows sets the bits of the rows, and clears all others.
 func setRows(m batch.Bitmap, n int, rows []int32) {
 	clear(m[:batch.Words(n)])
-	for _, i := range rows {
-		m[uint(i)/64] |= 1 << (uint(i) % 64)
+	addRows(m, rows)
+}
+
+// addRows sets the bits of the rows, which are in rising order: a word is written once.
+func addRows(m batch.Bitmap, rows []int32) {
+	for j := 0; j < len(rows); {
+		w, word := uint(rows[j])/64, uint64(0)
+		for ; j < len(rows) && uint(rows[j])/64 == w; j++ {
+			word |= 1 << (uint(rows[j]) % 64)
+		}
+		m[w] |= word
 	}
 }
 
@@ -109,50 +118,34 @@ func (s *andSelector) rows(r *run, sel, dst []int32) []int32 {
 
 // orSelector asks y only about the rows that x does not select.
 type orSelector struct {
-	x, y        selector
-	first, rest []int32
+	x, y   selector
+	rest   []int32
+	chosen rowSet
 }
 
 func (s *orSelector) rows(r *run, sel, dst []int32) []int32 {
-	s.first = s.x.rows(r, sel, s.first)
-	s.rest = without(r.n, sel, s.first, s.rest)
+	s.rest = s.x.rows(r, sel, s.rest)
+	s.chosen.set(r.n, s.rest)
+	s.rest = s.chosen.others(r.n, sel, s.rest)
 	if len(s.rest) > 0 {
 		s.rest = s.y.rows(r, s.rest, s.rest)
+		addRows(s.chosen.bits, s.rest)
 	}
-	return merge(s.first, s.rest, dst)
+	return rowsOf(s.chosen.bits, nil, r.n, true, nil, dst)
 }
 
-// without lists the rows of sel that are not in rows, which sel has in it.
-func without(n int, sel, rows, dst []int32) []int32 {
-	total := count(n, sel)
-	dst = room(dst, total)
-	k, skip := 0, 0
-	for j := range total {
-		i := rowAt(sel, j)
-		if skip < len(rows) && rows[skip] == i {
-			skip++
-			continue
-		}
-		dst[k] = i
-		k++
-	}
-	return dst[:k]
+// rowSet is a set of rows, to tell which of a selection are in it and which are not.
+type rowSet struct{ bits batch.Bitmap }
+
+// set makes rows, of n, the set.
+func (s *rowSet) set(n int, rows []int32) {
+	s.bits = batch.GrowBitmap(s.bits, n)
+	setRows(s.bits, n, rows)
 }
 
-// merge joins two rising lists that have no row in common.
-func merge(x, y, dst []int32) []int32 {
-	dst = room(dst, len(x)+len(y))
-	i, j := 0, 0
-	for k := range dst {
-		if j == len(y) || i < len(x) && x[i] < y[j] {
-			dst[k] = x[i]
-			i++
-		} else {
-			dst[k] = y[j]
-			j++
-		}
-	}
-	return dst
+// others lists the rows of sel that are not in the set.
+func (s *rowSet) others(n int, sel, dst []int32) []int32 {
+	return rowsOf(s.bits, nil, n, false, sel, dst)
 }
 
 type isNullSelector struct {

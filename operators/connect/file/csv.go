@@ -2,9 +2,11 @@ package file
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 
 	"sluice/dataflow"
 	"sluice/operators/value"
@@ -179,62 +181,76 @@ func (f *csvFormat) rowsEnd(data []byte) int {
 	if bytes.IndexByte(data, '"') < 0 {
 		return bytes.LastIndexByte(data, '\n') + 1
 	}
-	pos := 0
-	for {
-		// Rows without a quote need no closer look.
-		quote := bytes.IndexByte(data[pos:], '"')
-		if quote < 0 {
-			return pos + bytes.LastIndexByte(data[pos:], '\n') + 1
-		}
-		pos += bytes.LastIndexByte(data[pos:pos+quote], '\n') + 1
-		end := f.rowEnd(data, pos)
-		if end < 0 {
-			return pos
-		}
-		pos = end
-	}
+	return f.scanRows(data, 0, true)
 }
 
 // rowEnd returns where the row that begins at pos ends, after its line end; -1 if it is not complete.
 func (f *csvFormat) rowEnd(data []byte, pos int) int {
-	for {
-		i := bytes.IndexByte(data[pos:], '\n')
-		if i < 0 {
-			return -1
-		}
-		line := pos + i
-		quote := bytes.IndexByte(data[pos:line], '"')
-		if quote < 0 {
-			return line + 1
-		}
-		quote += pos
-		if quote != pos && data[quote-1] != f.delimiter {
-			return line + 1 // a bad row
-		}
-		end := closingQuote(data, quote+1)
-		if end < 0 || end+1 >= len(data) {
-			return -1
-		}
-		if data[end+1] != f.delimiter {
-			return lineEnd(data, end+1) // a bad row, unless it is there
-		}
-		pos = end + 2
+	if end := f.scanRows(data, pos, false); end > pos {
+		return end
 	}
+	return -1
 }
 
-// closingQuote returns the index of the quote that ends the quoted text at pos, or -1.
+// scanRows returns where the row that begins at pos ends, or the last row that is complete in data if
+// all is set; pos if there is none.
+func (f *csvFormat) scanRows(data []byte, pos int, all bool) int {
+	end := pos
+	for i := pos; i < len(data) && (all || end == pos); {
+		i = nextOf(data, i, '"'*everyOne, '\n'*everyOne)
+		switch {
+		case i == len(data):
+			return end
+		case data[i] == '\n':
+			i++
+			end = i
+			continue
+		case i == end || data[i-1] == f.delimiter:
+			if i = closingQuote(data, i+1) + 1; i >= len(data) {
+				return end
+			}
+			if data[i] == f.delimiter {
+				i++
+				continue
+			}
+		}
+		// The row ends here, or is bad and so ends with the line.
+		if i = lineEnd(data, i); i < 0 {
+			return end
+		}
+		end = i
+	}
+	return end
+}
+
+// closingQuote returns the index of the quote that ends the quoted text at pos; len(data) if there is none.
 func closingQuote(data []byte, pos int) int {
 	for {
-		i := bytes.IndexByte(data[pos:], '"')
-		if i < 0 {
-			return -1
-		}
-		pos += i
+		pos = nextOf(data, pos, '"'*everyOne, '"'*everyOne)
 		if pos+1 >= len(data) || data[pos+1] != '"' {
 			return pos
 		}
 		pos += 2
 	}
+}
+
+// nextOf returns the index of the first byte from i on that is a or b, which are given eight times;
+// len(data) if there is none.
+func nextOf(data []byte, i int, a, b uint64) int {
+	for ; i+8 <= len(data); i += 8 {
+		x := binary.LittleEndian.Uint64(data[i:])
+		y, z := x^a, x^b
+		// The lowest top bit that is left marks the first zero byte of y or z.
+		if found := ((y-everyOne)&^y | (z-everyOne)&^z) & topBits; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(data); i++ {
+		if data[i] == byte(a) || data[i] == byte(b) {
+			return i
+		}
+	}
+	return len(data)
 }
 
 // lineEnd returns the index after the next line feed, or -1.

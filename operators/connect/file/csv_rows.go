@@ -87,8 +87,10 @@ func (r *csvRows) split(pos, rows int) int {
 	return pos
 }
 
+// Words of eight bytes: the same bits or the same value in each byte.
 const (
 	lowBits  = 0x7F7F7F7F7F7F7F7F
+	topBits  = 0x8080808080808080
 	everyOne = 0x0101010101010101
 )
 
@@ -209,12 +211,15 @@ func (r *csvRows) splitRow(data []byte, pos, n int, fields []csvField) ([]csvFie
 	}
 }
 
-// fieldEnd returns the index of the first delimiter, line feed or quote from pos on.
+// fieldEnd returns the index of the first delimiter, line feed or quote from pos on. There is one.
 func (r *csvRows) fieldEnd(data []byte, pos int) int {
-	delimiter := r.f.delimiter
-	for ; ; pos++ {
-		if c := data[pos]; c == delimiter || c == '\n' || c == '"' {
-			return pos
+	delimiters := uint64(r.f.delimiter) * everyOne
+	for ; ; pos += 8 {
+		x := binary.LittleEndian.Uint64(data[pos:])
+		d, n, q := x^delimiters, x^'\n'*everyOne, x^'"'*everyOne
+		// The lowest top bit that is left marks the first zero byte.
+		if found := ((d-everyOne)&^d | (n-everyOne)&^n | (q-everyOne)&^q) & topBits; found != 0 {
+			return pos + bits.TrailingZeros64(found)/8
 		}
 	}
 }
@@ -223,17 +228,17 @@ func (r *csvRows) fieldEnd(data []byte, pos int) int {
 // the field.
 func quotedEnd(data []byte, pos int) (int, uint32) {
 	flags := uint32(csvQuoted)
-	for ; pos < len(data); pos++ {
-		if data[pos] != '"' {
-			continue
-		}
-		if pos+1 == len(data) || data[pos+1] != '"' {
+	for {
+		pos = nextOf(data, pos, '"'*everyOne, '"'*everyOne)
+		switch {
+		case pos == len(data):
+			return -1, flags
+		case pos+1 == len(data) || data[pos+1] != '"':
 			return pos, flags
 		}
 		flags |= csvEscaped
-		pos++
+		pos += 2
 	}
-	return -1, flags
 }
 
 // text is the text of a field, which may be in memory that the next call uses again.

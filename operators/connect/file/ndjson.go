@@ -65,7 +65,7 @@ func (f *ndjsonFormat) newRows() textRows {
 // ndjsonRows decodes lines of JSON.
 type ndjsonRows struct {
 	f *ndjsonFormat
-	// order holds the column that was at each place of the row before, to be tried first; -1 for none.
+	// order holds the column that was last at each place of a row, to be tried first; -1 for none.
 	order   []int
 	seen    []int // for each column the last row, counted by serial, that has it
 	serial  int
@@ -199,7 +199,7 @@ func (r *ndjsonRows) name(member int) (col int, ok bool) {
 		col = r.order[member]
 		guess := r.f.schema.Columns[col].Name
 		end := r.pos + 1 + len(guess)
-		guessed = end < len(r.data) && r.data[r.pos] == '"' && r.data[end] == '"' && string(r.data[r.pos+1:end]) == guess && plainName(guess)
+		guessed = end < len(r.data) && r.data[r.pos] == '"' && r.data[end] == '"' && string(r.data[r.pos+1:end]) == guess
 		if guessed {
 			r.pos = end + 1
 		}
@@ -208,6 +208,7 @@ func (r *ndjsonRows) name(member int) (col int, ok bool) {
 		if r.data[r.pos] != '"' {
 			return 0, r.unexpected("a name in quotes")
 		}
+		start := r.pos
 		name, ok := r.text()
 		if !ok {
 			return 0, false
@@ -215,7 +216,7 @@ func (r *ndjsonRows) name(member int) (col int, ok bool) {
 		if col, ok = r.f.columns[string(name)]; !ok {
 			col = -1
 		}
-		if member < len(r.order) {
+		if member < len(r.order) && r.pos-start == len(name)+2 { // no escapes
 			r.order[member] = col
 		}
 	}

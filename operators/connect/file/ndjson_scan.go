@@ -10,27 +10,11 @@ import (
 // maxNDJSONDepth is how deep a value that is passed over may be nested.
 const maxNDJSONDepth = 1000
 
-const topBits = 0x8080808080808080
-
 // text reads the JSON string at pos. The result may be in memory that the next call uses again.
 func (r *ndjsonRows) text() ([]byte, bool) {
-	start := r.pos + 1
-	if !r.passString() {
-		return nil, false
-	}
-	s := r.data[start : r.pos-1]
-	for i := range s {
-		if s[i] == '\\' {
-			return r.unescape(s, i)
-		}
-	}
-	return s, true
-}
-
-// passString passes over the JSON string at pos, without a look at what it escapes.
-func (r *ndjsonRows) passString() bool {
 	data := r.data
-	for i := r.pos + 1; ; {
+	start, escape := r.pos+1, 0 // escape is the first backslash
+	for i := start; ; {
 		// The lowest top bit that is left marks the first quote, backslash or control character.
 		x := binary.LittleEndian.Uint64(data[i:])
 		q, b := x^'"'*everyOne, x^'\\'*everyOne
@@ -41,15 +25,21 @@ func (r *ndjsonRows) passString() bool {
 		}
 		i += bits.TrailingZeros64(found) / 8
 		switch c := data[i]; {
+		case c == '"' && escape == 0:
+			r.pos = i + 1
+			return data[start:i], true
 		case c == '"':
 			r.pos = i + 1
-			return true
+			return r.unescape(data[start:i], escape-start)
 		case c == '\\' && data[i+1] >= 0x20:
+			if escape == 0 {
+				escape = i
+			}
 			i += 2
 		case c == '\n' || c == '\\' && data[i+1] == '\n' || c == '\r' && data[i+1] == '\n':
-			return r.fail("a string is not closed")
+			return nil, r.fail("a string is not closed")
 		default:
-			return r.fail("a string has a control character that is not escaped")
+			return nil, r.fail("a string has a control character that is not escaped")
 		}
 	}
 }
@@ -248,14 +238,4 @@ func (r *ndjsonRows) skipNested(depth int, object bool) bool {
 			return r.unexpected(wanted)
 		}
 	}
-}
-
-// plainName reports whether a name stands in JSON as it is.
-func plainName(s string) bool {
-	for i := range len(s) {
-		if s[i] < 0x20 || s[i] == '"' || s[i] == '\\' {
-			return false
-		}
-	}
-	return true
 }

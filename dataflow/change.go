@@ -184,6 +184,7 @@ func (o *Operator) stateful() bool {
 func (c *Change) moves(old, new *Physical, stays map[*Task]*Task) {
 	holders := make(map[string][]*Operator)
 	running := make(map[*Operator]*Operator) // by the new operator that an old one goes on as
+	runs := make(map[*Operator]bool)         // old ones that go on
 	for _, t := range old.Tasks {
 		for i, op := range t.Operators {
 			if op.stateful() {
@@ -191,22 +192,24 @@ func (c *Change) moves(old, new *Physical, stays map[*Task]*Task) {
 			}
 			if to := stays[t]; to != nil {
 				running[to.Operators[i]] = op
+				runs[op] = true
 			}
 		}
 	}
 	for _, t := range new.Tasks {
 		for _, op := range t.Operators {
 			if op.stateful() {
-				c.fill(op, running[op], holders[op.logical()])
+				c.fill(op, running[op], holders[op.logical()], runs)
 			}
 		}
 	}
 }
 
-// fill finds where the state of op comes from; own is the operator that goes on as op, or nil.
-func (c *Change) fill(op, own *Operator, holders []*Operator) {
+// fill finds where the state of op comes from; own is the operator that goes on as op, or nil, and
+// stays tells which of the holders go on at all.
+func (c *Change) fill(op, own *Operator, holders []*Operator, stays map[*Operator]bool) {
 	if !op.Properties().Keyed {
-		c.fillWhole(op, own, holders)
+		c.fillWhole(op, own, holders, stays)
 		return
 	}
 	missing := []GroupRange{op.groups()}
@@ -223,20 +226,22 @@ func (c *Change) fill(op, own *Operator, holders []*Operator) {
 	}
 }
 
-// fillWhole is fill for state that is not divided by key, so that each part moves as a whole: to the
-// operator that has the first key group of it, if rows are divided, and from one of several copies.
-func (c *Change) fillWhole(op, own *Operator, holders []*Operator) {
-	taken := make(map[GroupRange]bool)
+// fillWhole is fill for state that is not divided by key, so that what one operator has moves as a whole,
+// to the one that has its first key group. An operator that goes on as op keeps what it has, and is given
+// only what others leave behind.
+func (c *Change) fillWhole(op, own *Operator, holders []*Operator, stays map[*Operator]bool) {
+	missing := []GroupRange{op.groups()}
 	if own != nil {
-		taken[own.groups().limits()] = true
+		missing = subtract(missing, own.groups())
 	}
 	for _, h := range holders {
-		part := h.groups().limits()
-		first := GroupRange{part.First, part.First + 1}
-		if !taken[part] && !op.groups().Intersect(first).Empty() {
-			c.Moves = append(c.Moves, Move{From: h, To: op})
+		all := h.groups().limits()
+		first := GroupRange{all.First, all.First + 1}
+		if own != nil && stays[h] || !slices.ContainsFunc(missing, func(m GroupRange) bool { return !m.Intersect(first).Empty() }) {
+			continue
 		}
-		taken[part] = true
+		c.Moves = append(c.Moves, Move{From: h, To: op})
+		missing = subtract(missing, all)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
 
 	"sluice/dataflow"
 )
@@ -174,7 +173,14 @@ var operatorLine = regexp.MustCompile(`^(\S*) = (\S*?)\(([^)]*)\)(?: -> ([^{]*))
 
 var rewriteLine = regexp.MustCompile(`^rewrite (\S+)\(([^)]*)\) on (\S+)$`)
 
-func parseGraph(t testing.TB, input string) *dataflow.Graph {
+// tester is what testing and rapid have in common.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+func parseGraph(t tester, input string) *dataflow.Graph {
 	t.Helper()
 	g := &dataflow.Graph{Name: "test", File: "t", Pos: dataflow.Pos{File: "t", Line: 1, Col: 1}}
 	for i, line := range strings.Split(strings.TrimSpace(input), "\n") {
@@ -214,7 +220,7 @@ func parseParams(list, separator string, pos dataflow.Pos) []dataflow.Param {
 	return params
 }
 
-func parseType(t testing.TB, line string) *dataflow.NamedType {
+func parseType(t tester, line string) *dataflow.NamedType {
 	name, columns, _ := strings.Cut(strings.TrimPrefix(line, "type "), ":")
 	n := &dataflow.NamedType{Name: name}
 	for _, c := range words(columns, ",") {
@@ -241,7 +247,7 @@ func parseOperator(m []string, pos dataflow.Pos) *dataflow.Operator {
 	return op
 }
 
-func resolved(t testing.TB, input string) *dataflow.Graph {
+func resolved(t tester, input string) *dataflow.Graph {
 	t.Helper()
 	g := parseGraph(t, input)
 	if diags := dataflow.Resolve(g, catalog); diags.HasErrors() {

@@ -273,27 +273,19 @@ func splitRow(dst []byte, args []*batch.Vector, i int) ([]byte, string) {
 		}
 		return dst, ""
 	}
-	for n > 1 {
+	if n < 0 { // the parts are those that are found from the left
+		n += int64(bytes.Count(s, sep)) + 2
+	}
+	if n <= 0 {
+		return dst, ""
+	}
+	for ; n > 1; n-- {
 		at := bytes.Index(s, sep)
 		if at < 0 {
 			return dst, ""
 		}
 		s = s[at+len(sep):]
-		n--
 	}
-	if n == 1 {
-		part, _, _ := bytes.Cut(s, sep)
-		return append(dst, part...), ""
-	}
-	for ; n < -1; n++ {
-		at := bytes.LastIndex(s, sep)
-		if at < 0 {
-			return dst, ""
-		}
-		s = s[:at]
-	}
-	if at := bytes.LastIndex(s, sep); at >= 0 {
-		s = s[at+len(sep):]
-	}
-	return append(dst, s...), ""
+	part, _, _ := bytes.Cut(s, sep)
+	return append(dst, part...), ""
 }

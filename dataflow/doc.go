@@ -75,6 +75,24 @@ comes from another output than the main one has the port after a point:
 is a letter or "_" followed by letters, digits, "_", "-" and "."; others are quoted as in Go. So is a value
 with other characters than these.
 
+# Physical graphs
+
+Rewriting (package rewrite) makes other graphs of a graph: Clone gives a copy that may be changed. What it
+adds to an operator is its Origin, which tells what it stands for; Placement and Standby; and Annotations. An
+input that reads another stream than the spec names keeps the name that the operator's expressions know it by
+(Input.Scope). Named finds what a name of the spec means afterwards. Statement shows all this:
+
+	late.1 := filter(late.failover.1){checkpoint = true} @{checkpoint#1:p1} standby
+
+BuildTasks divides a graph into tasks. Operators that are connected and equally placed are fused, as long as the
+tasks form no cycle. Tasks with labels of one group that differ are on different nodes (Task.Apart). With
+TaskOptions.Network each channel between two tasks has a netwriter at its beginning and a netreader at its end.
+
+Compare tells what changes from one physical graph to the next. A task stays if its operators have the same
+names, types, parameters, placement and inner wiring; parameters that may be set while it runs are then
+settings. State moves to an operator from those that stand for the same operator and stage of the spec: the key
+groups that it needs and has not (Origin.Groups), or, if it is not kept by key, what an operator that goes has.
+
 # Places
 
 Every part of a graph has its Pos in the source, and the value of a parameter has a Text, which maps each

@@ -83,11 +83,14 @@ func buildFunctions() map[string]*function {
 		{name: "type", args: one, setting: true, value: func(c *call) (string, error) { return c.ops[0].Type, nil }},
 		{name: "name", args: one, setting: true, value: func(c *call) (string, error) { return c.ops[0].Name, nil }},
 		{name: "key", args: one, setting: true, value: func(c *call) (string, error) {
-			input := -1
+			props, input := c.ops[0].Properties(), -1
 			if c.element.of == c.ops[0].Name {
 				input = c.element.input
 			}
-			return c.ops[0].Properties().KeyOf(input), nil
+			if input < 0 && len(props.InputKeys) > 0 {
+				return "", fmt.Errorf("%s has another key for each input, so its key has a meaning only for a node at one of them", describe(c.ops[0]))
+			}
+			return props.KeyOf(input), nil
 		}},
 		{name: "param", args: []argument{operatorArgument, valueArgument}, setting: true, value: paramValue},
 		{name: "groups", args: []argument{valueArgument, valueArgument}, setting: true, value: keyGroups},

@@ -8,7 +8,7 @@ import (
 )
 
 // maxMatchSteps bounds the work of one attempt to match a pattern.
-const maxMatchSteps = 1_000_000
+const maxMatchSteps = 200_000
 
 // MismatchError tells why a rule cannot be applied to an operator.
 type MismatchError struct {

@@ -48,6 +48,9 @@ func TestRules(t *testing.T) {
 					}
 					return string(j)
 				}
+				if d.HasArg("dot") {
+					return p.Dot()
+				}
 				return p.Text()
 			case "mark":
 				marked = graph

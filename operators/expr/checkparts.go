@@ -146,9 +146,13 @@ func (c *checker) in(n *inList) *typed {
 	if t.Kind == dataflow.Null {
 		return constant(n.span, dataflow.BoolType, scalar{null: true})
 	}
-	args := []*typed{c.convert(x, t)}
+	to := c.convert
+	if t.Kind == dataflow.Decimal { // compared exactly, each with its own digits
+		to = c.toDecimal
+	}
+	args := []*typed{to(x, t)}
 	for _, p := range parts {
-		args = append(args, c.convert(p, t))
+		args = append(args, to(p, t))
 	}
 	r := strict(n.span, opIn, dataflow.BoolType, args...)
 	r.not = n.not

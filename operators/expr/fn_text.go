@@ -2,6 +2,7 @@ package expr
 
 import (
 	"bytes"
+	"math"
 	"regexp"
 	"unicode"
 	"unicode/utf8"
@@ -156,8 +157,8 @@ func substringRow(dst []byte, args []*batch.Vector, i int) ([]byte, string) {
 		if n < 0 {
 			return dst, "negative length"
 		}
-		if n < to-min(from, to) { // so that from + n does not overflow
-			to = from + n
+		if from <= math.MaxInt64-n {
+			to = min(to, from+n)
 		}
 	}
 	from = max(from, 1)

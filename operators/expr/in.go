@@ -24,7 +24,11 @@ func (b *builder) in(t *typed) test {
 			return newIntSet(b.value(x), list, hasNull, t.not)
 		}
 	}
-	return &listTest{x: b.value(x), list: b.values(list), not: t.not, how: newPairing(equal, x.typ, x.typ)}
+	e := &listTest{x: b.value(x), list: b.values(list), not: t.not}
+	for _, y := range list {
+		e.how = append(e.how, newPairing(equal, x.typ, y.typ))
+	}
+	return e
 }
 
 // knownSet is the part of a set of constants that all types have in common.
@@ -178,7 +182,7 @@ type listTest struct {
 	x                       evaluator
 	list                    []evaluator
 	not                     bool
-	how                     pairing
+	how                     []pairing // for each element
 	rest, hits              []int32
 	found, unknown, answers batch.Bitmap
 }
@@ -189,7 +193,7 @@ func (t *listTest) test(r *run, sel, dst []int32) ([]int32, batch.Bitmap) {
 	t.found.Fill(r.n, false)
 	t.unknown.Fill(r.n, false)
 	t.rest = keepSet(all(r.n, sel, t.rest), x.Valid)
-	for _, e := range t.list {
+	for k, e := range t.list {
 		if len(t.rest) == 0 {
 			break
 		}
@@ -201,7 +205,7 @@ func (t *listTest) test(r *run, sel, dst []int32) ([]int32, batch.Bitmap) {
 				}
 			}
 		}
-		t.hits = keepSet(t.how.rows(x, y, y.Valid, t.rest, t.hits), y.Valid)
+		t.hits = keepSet(t.how[k].rows(x, y, y.Valid, t.rest, t.hits), y.Valid)
 		addRows(t.found, t.hits)
 		t.rest = rowsOf(t.found, nil, r.n, false, t.rest, t.rest)
 	}

@@ -241,7 +241,7 @@ func (b *builder) arguments(t *termNode) ([]bundle, error) {
 	return args, nil
 }
 
-// tree builds [by n]: nodes over up to n bundles each, until one is left.
+// tree builds [by n]: branches over up to n bundles each, until one is left.
 func (b *builder) tree(t *termNode) (bundle, error) {
 	fan, err := b.count(t.rng.by)
 	if err != nil {
@@ -250,9 +250,16 @@ func (b *builder) tree(t *termNode) (bundle, error) {
 	if fan < 2 {
 		return nil, b.failf(t.rng.by.pos, "a tree has at least 2 branches at a node, not %d", fan)
 	}
-	args, err := b.arguments(t)
+	leaves := t
+	for leaves.inner() != nil {
+		leaves = leaves.inner()
+	}
+	args, err := b.arguments(leaves)
 	if err != nil {
 		return nil, err
+	}
+	if len(args) == 0 {
+		return nil, b.failf(t.pos, "a tree needs arguments")
 	}
 	for first := true; first || len(args) > 1; first = false {
 		var level []bundle
@@ -269,13 +276,27 @@ func (b *builder) tree(t *termNode) (bundle, error) {
 		}
 		args = level
 	}
-	if len(args) == 0 {
-		return nil, b.failf(t.pos, "a tree needs arguments")
-	}
 	return args[0], nil
 }
 
+// inner is the node inside a branch of a tree that the term, or the node around it, is part of: its only
+// argument, if that is one new node.
+func (t *termNode) inner() *termNode {
+	if len(t.args) == 1 && t.args[0].kind == newTerm && t.args[0].rng == nil {
+		return t.args[0]
+	}
+	return nil
+}
+
+// branch builds one branch over a group of the tree's arguments.
 func (b *builder) branch(t *termNode, args []bundle) (bundle, error) {
+	if in := t.inner(); in != nil {
+		one, err := b.branch(in, args)
+		if err != nil {
+			return nil, err
+		}
+		args = []bundle{one}
+	}
 	if t.kind == stageTerm {
 		return b.stage(t, args, 0, 0)
 	}

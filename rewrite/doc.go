@@ -85,7 +85,8 @@ have several inputs and, besides its main output, others such as errors.
 	g[i](x)       in such an x: replica i of g
 	multicast(x)  a new node of this type for each stream of x
 	merge(x, y)   a new node for each pair of streams of x and y, which must be equally many
-	merge[by n](x) nodes over up to n arguments each, and over their results, until one is left: a tree
+	merge[by n](x, y, ...)  a tree: nodes over up to n arguments each, and over their results, until one is left
+	map[by n](merge(x, y, ...))  a tree each node of which is map(merge(...)) of up to n
 	a2(x)         the consumers, which read x instead; it is the outermost term
 	where m := x  x under a name. A name that is used twice is one node with two readers.
 

@@ -45,7 +45,8 @@ type knownSet struct {
 func (s *knownSet) answer(r *run, x *batch.Vector, sel, dst []int32) ([]int32, batch.Bitmap) {
 	if s.hasNull {
 		s.valid = batch.GrowBitmap(s.valid, r.n)
-		setRows(s.valid, r.n, keepSet(s.found, x.Valid))
+		s.found = keepSet(s.found, x.Valid)
+		setRows(s.valid, r.n, s.found)
 		if s.not {
 			return room(dst, 0), s.valid
 		}

@@ -58,6 +58,9 @@ func sampleBatch(n int) *batch.Batch {
 // TestNothingIsAllocated: after the first batches, no kernel allocates, whether all rows are computed
 // or some.
 func TestNothingIsAllocated(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
 	tab := sampleBatch(batch.TargetRows)
 	sel := make([]int32, 0, tab.Len)
 	for i := 1; i < tab.Len; i += 5 {

@@ -12,8 +12,43 @@ func (g *Graph) Dot() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR;\n  node [shape=box];\n", dotQuote(g.Name))
 	for _, op := range g.Operators {
-		fmt.Fprintf(&b, "  %s [label=%s];\n", dotQuote(op.Name), dotQuote(op.Name+"\n"+op.Type))
+		b.WriteString("  " + dotNode(op))
 	}
+	g.dotEdges(&b)
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// Dot gives the physical graph in the language of Graphviz: the operators of a task stand in a cluster
+// with the task's name and placement; that of a standby is dashed.
+func (p *Physical) Dot() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR;\n  node [shape=box];\n", dotQuote(p.Graph.Name))
+	for i, t := range p.Tasks {
+		label := "task " + t.Name
+		for _, pl := range t.Placement {
+			label += "\n" + pl.String()
+		}
+		style := ""
+		if t.Standby {
+			label, style = label+"\nstandby", " style=dashed;"
+		}
+		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%s;%s\n", i, dotQuote(label), style)
+		for _, op := range t.Operators {
+			b.WriteString("    " + dotNode(op))
+		}
+		b.WriteString("  }\n")
+	}
+	p.Graph.dotEdges(&b)
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func dotNode(op *Operator) string {
+	return fmt.Sprintf("%s [label=%s];\n", dotQuote(op.Name), dotQuote(op.Name+"\n"+op.Type))
+}
+
+func (g *Graph) dotEdges(b *strings.Builder) {
 	producers := g.producers()
 	for _, op := range g.Operators {
 		for _, in := range op.Inputs {
@@ -23,11 +58,9 @@ func (g *Graph) Dot() string {
 			}
 			producer := g.Operators[from.operator]
 			out := &producer.Outputs[from.output]
-			fmt.Fprintf(&b, "  %s -> %s [label=%s];\n", dotQuote(producer.Name), dotQuote(op.Name), dotQuote(edgeLabel(out)))
+			fmt.Fprintf(b, "  %s -> %s [label=%s];\n", dotQuote(producer.Name), dotQuote(op.Name), dotQuote(edgeLabel(out)))
 		}
 	}
-	b.WriteString("}\n")
-	return b.String()
 }
 
 // edgeLabel describes a stream in a few lines.

@@ -3,6 +3,7 @@ package executor
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"sluice/dataflow"
 	"sluice/dataflow/batch"
@@ -35,6 +36,7 @@ type inPort struct {
 	watermark int64
 	idle      bool
 	ended     bool
+	absent    bool // of a standby that is not running
 	raced     racePort
 }
 
@@ -77,6 +79,10 @@ func newNode(op *dataflow.Operator, dir string) *node {
 		n.ctx.Outputs = append(n.ctx.Outputs, e)
 	}
 	return n
+}
+
+func (n *node) hasAbsent() bool {
+	return slices.ContainsFunc(n.in, func(p inPort) bool { return p.absent })
 }
 
 // tick moves the node's clock, which never goes back.

@@ -88,7 +88,9 @@ func (n *node) forgetCounts() {
 	r := &n.raced
 	least := r.epochs
 	for i := range n.in {
-		least = min(least, n.in[i].raced.epochs)
+		if !n.in[i].absent {
+			least = min(least, n.in[i].raced.epochs)
+		}
 	}
 	if k := least - r.first; k > 0 {
 		r.counts = append(r.counts[:0], r.counts[k:]...)

@@ -23,7 +23,7 @@ func raceTask(t interface{ Fatal(...any) }, inputs int) (*Task, *raced) {
 		op.Inputs = append(op.Inputs, dataflow.Input{Stream: "s", From: from, Schema: idSchema})
 	}
 	r := &raced{}
-	task, err := NewTask([]*dataflow.Operator{op}, "", func(c *operators.Context) (operators.Operator, error) {
+	task, err := NewTask([]*dataflow.Operator{op}, nil, "", func(c *operators.Context) (operators.Operator, error) {
 		r.ctx = c
 		return r, nil
 	})

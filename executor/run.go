@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ type Options struct {
 	Build      Builder
 	OpenSource func(ctx *operators.Context) (operators.Source, error)
 	// Tasks divides the operators of the graph into tasks, each on a goroutine of its own. nil: one task.
+	// Standbys, and what reads from nothing else, do not run.
 	Tasks [][]*dataflow.Operator
 	// Now is the clock that epochs log; time.Now if nil.
 	Now func() time.Time
@@ -76,9 +78,14 @@ func (q *Query) build(g *dataflow.Graph, o Options) error {
 	if groups == nil {
 		groups = [][]*dataflow.Operator{g.Topological()}
 	}
+	absent := notRunning(g)
 	var tasks []*Task
 	for _, ops := range groups {
-		t, err := NewTask(ops, g.Dir, o.Build)
+		ops = slices.DeleteFunc(slices.Clone(ops), func(op *dataflow.Operator) bool { return absent[op] })
+		if len(ops) == 0 {
+			continue
+		}
+		t, err := NewTask(ops, absent, g.Dir, o.Build)
 		if err != nil {
 			return err
 		}
@@ -92,6 +99,16 @@ func (q *Query) build(g *dataflow.Graph, o Options) error {
 		errs = append(errs, q.openSources(t, o.OpenSource))
 	}
 	return errors.Join(errs...)
+}
+
+// notRunning are the standbys and the operators that read from nothing else.
+func notRunning(g *dataflow.Graph) map[*dataflow.Operator]bool {
+	absent := map[*dataflow.Operator]bool{}
+	for _, op := range g.Topological() {
+		absent[op] = op.Standby || len(op.Inputs) > 0 &&
+			!slices.ContainsFunc(op.Inputs, func(in dataflow.Input) bool { return !absent[in.From] })
+	}
+	return absent
 }
 
 // link makes a channel for each inlet of each task.

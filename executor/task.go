@@ -25,19 +25,22 @@ type inlet struct {
 type Builder func(ctx *operators.Context) (operators.Operator, error)
 
 // NewTask makes the task that runs the given operators of a resolved graph, which come in topological
-// order. Those without inputs become the task's sources; inputs from other operators become its inlets.
-// dir is the folder against which relative paths are taken. If it fails, what has been built is closed
-// again.
-func NewTask(ops []*dataflow.Operator, dir string, build Builder) (*Task, error) {
+// order. Those without inputs become the task's sources; inputs from other operators become its inlets,
+// but for those from operators in absent, which are not running. dir is the folder against which
+// relative paths are taken. If it fails, what has been built is closed again.
+func NewTask(ops []*dataflow.Operator, absent map[*dataflow.Operator]bool, dir string, build Builder) (*Task, error) {
 	t := &Task{}
 	byOp := map[*dataflow.Operator]*node{}
 	for _, op := range ops {
 		n := newNode(op, dir)
 		for i, in := range op.Inputs {
-			if from := byOp[in.From]; from != nil {
+			switch from := byOp[in.From]; {
+			case from != nil:
 				e := from.out[in.Output]
 				e.to = append(e.to, target{n, i})
-			} else {
+			case absent[in.From]:
+				n.in[i].absent = true
+			default:
 				t.inlets = append(t.inlets, inlet{n, i})
 			}
 		}
@@ -52,10 +55,15 @@ func NewTask(ops []*dataflow.Operator, dir string, build Builder) (*Task, error)
 			t.nodes = t.nodes[:len(t.nodes)-1]
 			return nil, errors.Join(n.fail(err), t.Close(false))
 		}
-		_, n.race = n.op.(operators.Race)
+		if _, n.race = n.op.(operators.Race); !n.race && n.hasAbsent() {
+			return nil, errors.Join(n.fail(errStandbyInput), t.Close(false))
+		}
 	}
 	return t, nil
 }
+
+// errStandbyInput is a graph that cannot be run: only a selector can do without a standby.
+var errStandbyInput = errors.New("assertion failed: the operator reads from a standby, which is not running")
 
 // Sources returns the contexts of the task's sources.
 func (t *Task) Sources() []*operators.Context {

@@ -172,7 +172,7 @@ func TestTaskOrder(t *testing.T) {
 		g := randomGraph(t)
 		m, epochs := drawEpochs(t, g)
 		seen := map[string]*record{}
-		task, err := NewTask(g.Operators, "", func(c *operators.Context) (operators.Operator, error) {
+		task, err := NewTask(g.Operators, nil, "", func(c *operators.Context) (operators.Operator, error) {
 			r := &record{ctx: c}
 			seen[c.Op.Name] = r
 			return r, nil

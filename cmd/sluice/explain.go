@@ -1,7 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"sluice/dataflow"
@@ -10,22 +15,19 @@ import (
 )
 
 type explainCommand struct {
-	Spec      string   `arg:"" optional:"" help:"The spec, - for standard input."`
-	Set       []string `help:"Set a parameter of an operator: OPERATOR.PARAMETER=VALUE." sep:"none" placeholder:"OP.PARAM=VALUE"`
-	Format    string   `help:"Form of the graph: term, dot or json." enum:"term,dot,json" default:"term"`
-	Operators bool     `help:"Print the reference of all operators instead."`
-	Functions bool     `help:"Print the reference of all functions of expressions instead."`
-
-	Steps    bool   `hidden:""`
-	Rule     string `hidden:""`
-	Operator string `hidden:""`
+	Spec       string   `arg:"" optional:"" help:"The spec, - for standard input."`
+	Set        []string `help:"Set a parameter of an operator: OPERATOR.PARAMETER=VALUE." sep:"none" placeholder:"OP.PARAM=VALUE"`
+	Partitions int      `name:"partitions" short:"p" help:"Partition as run -p does." default:"1" placeholder:"N"`
+	Format     string   `help:"Form of the graph: term, dot or json." enum:"term,dot,json" default:"term"`
+	Steps      bool     `help:"Show what each rewrite step changes."`
+	Rule       string   `help:"Try a rule on an operator as well." placeholder:"RULE"`
+	Operator   string   `help:"The operator that --rule is for." placeholder:"OP"`
+	Operators  bool     `help:"Print the reference of all operators instead."`
+	Functions  bool     `help:"Print the reference of all functions of expressions instead."`
 }
 
 // Run implements the command.
 func (c *explainCommand) Run(s streams) error {
-	if c.Steps || c.Rule != "" || c.Operator != "" {
-		return usageErrorf("the options --steps, --rule and --operator are not part of this version yet")
-	}
 	if c.Operators {
 		_, err := s.out.Write(operatorReference(catalog.Descriptors()))
 		return err
@@ -37,7 +39,10 @@ func (c *explainCommand) Run(s streams) error {
 	if c.Spec == "" {
 		return usageErrorf("explain needs a spec, --operators or --functions")
 	}
-	g, diags, err := loadSpec(c.Spec, c.Set, s)
+	if (c.Rule == "") != (c.Operator == "") {
+		return usageErrorf("--rule and --operator go together")
+	}
+	p, diags, err := loadPlan(c.Spec, planOptions{sets: c.Set, parallel: c.Partitions, rule: c.Rule, operator: c.Operator}, s)
 	if err != nil {
 		return err
 	}
@@ -45,18 +50,75 @@ func (c *explainCommand) Run(s streams) error {
 	if diags.HasErrors() {
 		return &exitError{status: exitUsage}
 	}
+	var text []byte
 	switch c.Format {
 	case "dot":
-		_, err = fmt.Fprint(s.out, g.Dot())
+		text = []byte(p.tasks.Dot())
 	case "json":
-		var text []byte
-		if text, err = g.JSON(); err == nil {
-			_, err = s.out.Write(text)
-		}
+		text, err = p.json()
 	default:
-		_, err = fmt.Fprintf(s.out, "%s\n%s", g.Term(dataflow.TermOptions{}), streamTypes(g))
+		text = p.text(c.Steps)
+	}
+	if err == nil {
+		_, err = s.out.Write(text)
 	}
 	return err
+}
+
+// text is the plan for people: the graph of the spec with its streams, the steps, the graph that runs
+// and its tasks.
+func (p *plan) text(steps bool) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s\n%s", p.logical.Term(dataflow.TermOptions{}), streamTypes(p.logical))
+	if steps {
+		for _, st := range p.steps {
+			fmt.Fprintf(&b, "\nstep %d: rule %s on %s%s\n%s", st.Number, st.Rule.Name, st.Target, argText(st.Args), st.Diff)
+		}
+	}
+	if len(p.steps) > 0 {
+		fmt.Fprintf(&b, "\nafter rewriting:\n%s", p.final.Term(dataflow.TermOptions{}))
+	}
+	fmt.Fprintf(&b, "\n%s", p.tasks.Text())
+	return b.Bytes()
+}
+
+func argText(args map[string]string) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		list = append(list, name+" = "+args[name])
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return " {" + strings.Join(list, ", ") + "}"
+}
+
+// json is the whole plan.
+func (p *plan) json() ([]byte, error) {
+	type step struct {
+		Rule     string            `json:"rule"`
+		Operator string            `json:"operator"`
+		Params   map[string]string `json:"params"`
+		Diff     string            `json:"diff"`
+	}
+	all := struct {
+		Logical  json.RawMessage `json:"logical"`
+		Steps    []step          `json:"steps"`
+		Graph    json.RawMessage `json:"graph"`
+		Physical json.RawMessage `json:"physical"`
+	}{Steps: []step{}}
+	var errs [3]error
+	all.Logical, errs[0] = p.logical.JSON()
+	all.Graph, errs[1] = p.tasks.Graph.JSON()
+	all.Physical, errs[2] = p.tasks.JSON()
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	for _, st := range p.steps {
+		all.Steps = append(all.Steps, step{st.Rule.Name, st.Target, st.Args, st.Diff})
+	}
+	text, err := json.MarshalIndent(all, "", "  ")
+	return append(text, '\n'), err
 }
 
 // streamTypes lists the streams with their types, one a line, in the order of the spec.

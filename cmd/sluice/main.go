@@ -23,11 +23,12 @@ type cli struct {
 	Run      runCommand      `cmd:"" help:"Run a query until its inputs end or Ctrl-C."`
 	Validate validateCommand `cmd:"" help:"Report all errors of specs."`
 	Explain  explainCommand  `cmd:"" help:"Show the graph of a spec."`
+	Rules    rulesCommand    `cmd:"" help:"List the rewrite rules, show one, or check a file of them."`
 	Infer    inferCommand    `cmd:"" help:"Write a type for a data file."`
 }
 
 // laterCommands are words of the command line that this version does not know what to do with.
-var laterCommands = []string{"rules", "set", "submit", "list", "status", "cancel", "drain", "events", "alerts", "scheduler", "executor", "synth"}
+var laterCommands = []string{"set", "submit", "list", "status", "cancel", "drain", "events", "alerts", "scheduler", "executor", "synth"}
 
 // streams are the standard streams of a command.
 type streams struct {

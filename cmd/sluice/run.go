@@ -22,7 +22,8 @@ type runCommand struct {
 	Limit int64    `help:"Stop when each writer has written so many rows." default:"-1" placeholder:"N"`
 	Quiet bool     `help:"No progress and no summary."`
 
-	Partitions string `name:"partitions" short:"p" hidden:""`
+	Partitions int `name:"partitions" short:"p" help:"Run operators as N replicas wherever that is safe." default:"1" placeholder:"N"`
+
 	State      string `hidden:""`
 	Nodes      string `hidden:""`
 	Checkpoint string `hidden:""`
@@ -30,10 +31,10 @@ type runCommand struct {
 
 // Run implements the command.
 func (c *runCommand) Run(s streams) error {
-	if err := c.refuseLater(); err != nil {
+	if err := c.check(); err != nil {
 		return err
 	}
-	g, diags, err := loadSpec(c.Spec, c.Set, s)
+	p, diags, err := loadPlan(c.Spec, planOptions{sets: c.Set, parallel: c.Partitions}, s)
 	if err != nil {
 		return err
 	}
@@ -41,14 +42,18 @@ func (c *runCommand) Run(s streams) error {
 	if diags.HasErrors() {
 		return &exitError{status: exitUsage}
 	}
-	return c.runGraph(g, s)
+	return c.runPlan(p, s)
 }
 
-func (c *runCommand) refuseLater() error {
-	for _, f := range []struct{ name, value string }{{"-p", c.Partitions}, {"--state", c.State}, {"--nodes", c.Nodes}, {"--checkpoint", c.Checkpoint}} {
+// check refuses options that are wrong, or not part of this version.
+func (c *runCommand) check() error {
+	for _, f := range []struct{ name, value string }{{"--state", c.State}, {"--nodes", c.Nodes}, {"--checkpoint", c.Checkpoint}} {
 		if f.value != "" {
 			return usageErrorf("the option %s is not part of this version yet", f.name)
 		}
+	}
+	if c.Partitions < 1 || c.Partitions > dataflow.KeyGroups {
+		return usageErrorf("-p must be from 1 to %d", dataflow.KeyGroups)
 	}
 	if c.Limit < -1 {
 		return usageErrorf("--limit must not be negative")
@@ -56,7 +61,7 @@ func (c *runCommand) refuseLater() error {
 	return nil
 }
 
-func (c *runCommand) runGraph(g *dataflow.Graph, s streams) error {
+func (c *runCommand) runPlan(p *plan, s streams) error {
 	// A reader of our output that goes away is told by the error of a write.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -66,7 +71,8 @@ func (c *runCommand) runGraph(g *dataflow.Graph, s streams) error {
 
 	begin := time.Now()
 	var show *progress
-	q, err := executor.Run(ctx, g, executor.Options{
+	q, err := executor.Run(ctx, p.tasks.Graph, executor.Options{
+		Tasks: operatorsOf(p.tasks.Tasks),
 		Build: func(o *operators.Context) (operators.Operator, error) {
 			return catalog.Build(o, catalog.Options{Limit: c.Limit})
 		},
@@ -88,6 +94,15 @@ func (c *runCommand) runGraph(g *dataflow.Graph, s streams) error {
 		fmt.Fprintln(s.err, summary(q.Stats(), time.Since(begin)))
 	}
 	return nil
+}
+
+// operatorsOf are the operators of each task.
+func operatorsOf(tasks []*dataflow.Task) [][]*dataflow.Operator {
+	ops := make([][]*dataflow.Operator, len(tasks))
+	for i, t := range tasks {
+		ops[i] = t.Operators
+	}
+	return ops
 }
 
 // runError gives an error of a run its exit status.

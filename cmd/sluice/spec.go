@@ -37,7 +37,6 @@ func loadSpec(path string, sets []string, s streams) (*dataflow.Graph, dataflow.
 		g.Dir = filepath.Dir(path)
 	}
 	diags = append(diags, applySets(g, sets)...)
-	diags = append(diags, refuseLater(g)...)
 	if path == "-" {
 		diags = append(diags, refuseSharedInput(g)...)
 	}
@@ -84,18 +83,6 @@ func applySets(g *dataflow.Graph, sets []string) dataflow.Diagnostics {
 		if !replaced {
 			op.Params = append(op.Params, p)
 		}
-	}
-	return diags
-}
-
-// refuseLater reports what a spec may say but this version cannot do.
-func refuseLater(g *dataflow.Graph) dataflow.Diagnostics {
-	var diags dataflow.Diagnostics
-	for _, r := range g.Rules {
-		diags = append(diags, dataflow.Diagnostic{Pos: r.Pos, Message: "<rules> is not part of this version yet"})
-	}
-	for _, r := range g.Rewrites {
-		diags = append(diags, dataflow.Diagnostic{Pos: r.Pos, Message: "<rewrite> is not part of this version yet"})
 	}
 	return diags
 }

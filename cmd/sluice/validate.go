@@ -27,7 +27,7 @@ func (c *validateCommand) Run(s streams) error {
 	var all dataflow.Diagnostics
 	missing := false
 	for _, path := range c.Specs {
-		_, diags, err := loadSpec(path, nil, s)
+		_, diags, err := loadPlan(path, planOptions{}, s)
 		if err != nil {
 			missing = true
 			status(err, s.err)

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"sluice/dataflow"
+	"sluice/rewrite"
+)
+
+type rulesCommand struct {
+	Name  string `arg:"" optional:"" help:"The rule to be shown whole."`
+	Check string `help:"Check a file of rules instead." placeholder:"FILE"`
+}
+
+// Run implements the command.
+func (c *rulesCommand) Run(s streams) error {
+	rules := rewrite.Builtin()
+	if c.Check != "" {
+		set, diags, err := readRules(c.Check)
+		if err != nil {
+			return usageErrorf("%v", err)
+		}
+		printDiagnostics(s.err, diags)
+		if diags.HasErrors() {
+			return &exitError{status: exitUsage}
+		}
+		if c.Name == "" {
+			return nil
+		}
+		rules = set
+	}
+	if c.Name == "" {
+		for _, r := range rules.Rules() {
+			fmt.Fprintf(s.out, "%s\n%s\n\n", ruleHead(r), indent(r.Doc))
+		}
+		return nil
+	}
+	r := rules.Rule(c.Name)
+	if r == nil {
+		d := dataflow.Diagnostic{Message: fmt.Sprintf("unknown rule %q", c.Name), Suggestion: dataflow.Nearest(c.Name, rules.Names())}
+		return usageErrorf("%s", d)
+	}
+	for line := range strings.Lines(r.Doc) {
+		fmt.Fprint(s.out, strings.TrimRight("# "+line, " "))
+	}
+	fmt.Fprintf(s.out, "\n%s\n", r.Source)
+	return nil
+}
+
+// ruleHead is a rule's name with its parameters.
+func ruleHead(r *rewrite.Rule) string {
+	var params []string
+	for _, p := range r.Params {
+		if p.Required {
+			params = append(params, p.Name)
+		} else {
+			params = append(params, p.Name+" = "+p.Default)
+		}
+	}
+	if len(params) == 0 {
+		return r.Name
+	}
+	return r.Name + "(" + strings.Join(params, ", ") + ")"
+}
+
+func indent(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) != "" {
+			b.WriteString("    ")
+		}
+		b.WriteString(line)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}

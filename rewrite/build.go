@@ -21,6 +21,8 @@ type element struct {
 	// of is the name of the operator whose input the stream is, or comes from, and input which one.
 	of    string
 	input int
+	// schema is that of the stream of the old graph in whose place this one stands.
+	schema *dataflow.Schema
 }
 
 // bundle is what a term denotes.
@@ -315,7 +317,7 @@ func (b *builder) streams(n *patternNode) bundle {
 	var list bundle
 	for i := s.from; i < s.end; i++ {
 		in := &op.Inputs[i]
-		list = append(list, element{op: b.copy[in.From], out: in.Output, label: inputLabel(i), scope: in.Scope(), of: op.Name, input: i})
+		list = append(list, element{op: b.copy[in.From], out: in.Output, label: inputLabel(i), scope: in.Scope(), of: op.Name, input: i, schema: in.Schema})
 	}
 	return list
 }
@@ -354,7 +356,8 @@ func (b *builder) outputs(n *node) bundle {
 	old := b.bound(n.pattern)
 	var list bundle
 	for _, i := range b.read(n.pattern) {
-		list = append(list, element{op: n.op, out: i, label: outputLabel(old.Outputs[i].Port), scope: old.Outputs[i].Stream, of: old.Name, input: -1})
+		o := &old.Outputs[i]
+		list = append(list, element{op: n.op, out: i, label: outputLabel(o.Port), scope: o.Stream, of: old.Name, input: -1, schema: o.Schema})
 	}
 	return list
 }

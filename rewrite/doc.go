@@ -123,7 +123,8 @@ replaces, the rule is refused.
 A value is a literal, a parameter of the rule, the index of a range, or one of these functions; a parameter whose
 value is empty is left out.
 
-	key(f)          the key of f, "" if it has none; for a node at an input of f, the key of that input
+	key(f)          the key of f, "" if it has none: expressions over what f reads, so it is meant for a node at an
+	                input of f (the key of that input, if each has another), or for a stream with the same columns
 	param(f, "x")   the value of a parameter of f
 	name(f) type(f) stages(f) inputs(f) outputs(f) consumers(f)   as for constraints
 	groups(i, k)    the key groups of part i of k, as in "0-359"

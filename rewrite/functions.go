@@ -83,14 +83,7 @@ func buildFunctions() map[string]*function {
 		{name: "type", args: one, setting: true, value: func(c *call) (string, error) { return c.ops[0].Type, nil }},
 		{name: "name", args: one, setting: true, value: func(c *call) (string, error) { return c.ops[0].Name, nil }},
 		{name: "key", args: one, setting: true, value: func(c *call) (string, error) {
-			props, input := c.ops[0].Properties(), -1
-			if c.element.of == c.ops[0].Name {
-				input = c.element.input
-			}
-			if input < 0 && len(props.InputKeys) > 0 {
-				return "", fmt.Errorf("%s has another key for each input, so its key has a meaning only for a node at one of them", describe(c.ops[0]))
-			}
-			return props.KeyOf(input), nil
+			return keyOf(c.ops[0], c.element)
 		}},
 		{name: "param", args: []argument{operatorArgument, valueArgument}, setting: true, value: paramValue},
 		{name: "groups", args: []argument{valueArgument, valueArgument}, setting: true, value: keyGroups},
@@ -120,6 +113,22 @@ func buildFunctions() map[string]*function {
 		table[f.name] = f
 	}
 	return table
+}
+
+// keyOf is the key of op over the columns of a stream, which must be an input of op or have the columns
+// of one.
+func keyOf(op *dataflow.Operator, e element) (string, error) {
+	props := op.Properties()
+	if e.of == op.Name && e.input >= 0 {
+		return props.KeyOf(e.input), nil
+	}
+	if len(props.InputKeys) > 0 {
+		return "", fmt.Errorf("%s has another key for each input, so its key has a meaning only for a node at one of them", describe(op))
+	}
+	if e.schema != nil && len(op.Inputs) > 0 && !equalSchemas(e.schema, op.Inputs[0].Schema) {
+		return "", fmt.Errorf("the key of %s is one of the columns that it reads, which this stream has not", describe(op))
+	}
+	return props.KeyOf(-1), nil
 }
 
 func count(name string, of func(*dataflow.Operator) int) *function {

@@ -100,7 +100,7 @@ func (b *builder) stage(t *termNode, args []bundle, i, k int) (bundle, error) {
 	}
 	e := element{op: n.op, label: outputLabel(""), of: old.Name, input: -1}
 	if main := old.OutputPort(""); n.last && main >= 0 {
-		e.scope = old.Outputs[main].Stream
+		e.scope, e.schema = old.Outputs[main].Stream, old.Outputs[main].Schema
 	}
 	return bundle{e}, nil
 }

@@ -114,11 +114,12 @@ func (a *aggregation) resolve(c *checker, n node) (*typed, bool) {
 	if _, ok := n.(*literal); ok {
 		return nil, false
 	}
-	s := n.where()
-	form := a.form(n)
-	for i, k := range a.keys {
-		if k.form == form {
-			return a.keyColumn(s, i), true
+	if len(a.keys) > 0 {
+		form := a.form(n)
+		for i, k := range a.keys {
+			if k.form == form {
+				return a.keyColumn(n.where(), i), true
+			}
 		}
 	}
 	switch n := n.(type) {
@@ -190,20 +191,10 @@ func (a *aggregation) names() []string {
 	if a.timeWindow {
 		names = append(names, windowNames...)
 	}
-	for _, p := range a.plan.schemaNames() {
-		if a.aliases[p] != nil {
-			names = append(names, p)
-		}
+	if a.aliases != nil {
+		names = append(names, a.plan.Schema.Names()...)
 	}
 	return names
-}
-
-// schemaNames lists the output's columns as far as they are known.
-func (p *AggregatePlan) schemaNames() []string {
-	if p.Schema == nil {
-		return nil
-	}
-	return p.Schema.Names()
 }
 
 var aggregateFuncs = map[string]AggregateFunc{
@@ -321,7 +312,6 @@ func (a *aggregation) selects(text string) {
 	defer func() { a.broken = a.broken || items == nil }()
 	c := a.checker(text, &errs)
 	a.plan.Schema = &dataflow.Schema{}
-	a.aliases = map[string]*typed{}
 	list := selectList{checker: c, schema: a.plan.Schema, isEventTime: func(index int) bool { return index == windowBase+2 }}
 	aliases := map[string]*typed{} // not to be seen by the select list itself
 	for _, it := range items {

@@ -20,9 +20,10 @@ func (b *builder) in(t *typed) test {
 		switch {
 		case isText(x.typ):
 			return newTextSet(b.value(x), list, hasNull, t.not)
-		case x.typ.Kind != dataflow.Float && x.typ.Kind != dataflow.Decimal && x.typ.Kind != dataflow.Bool:
-			return newIntSet(b.value(x), list, hasNull, t.not)
+		case x.typ.Kind == dataflow.Float || x.typ.Kind == dataflow.Decimal || x.typ.Kind == dataflow.Bool:
+			return newNumberSet(b.value(x), list, hasNull, t.not)
 		}
+		return newIntSet(b.value(x), list, hasNull, t.not)
 	}
 	e := &listTest{x: b.value(x), list: b.values(list), not: t.not}
 	for _, y := range list {
@@ -175,6 +176,60 @@ func (s *textSet) has(v []byte) bool {
 		}
 	}
 	return lo < len(s.values) && s.values[lo] == string(v)
+}
+
+// numberSet looks values of the other kinds up in a sorted list, by the order that comparisons use.
+type numberSet struct {
+	knownSet
+	values []number
+}
+
+// number is a constant with the scale that it has as a decimal.
+type number struct {
+	scalar
+	scale uint8
+}
+
+func newNumberSet(x evaluator, list []*typed, hasNull, not bool) *numberSet {
+	s := &numberSet{knownSet: knownSet{x: x, hasNull: hasNull, not: not}}
+	for _, e := range list {
+		if !e.val.null {
+			s.values = append(s.values, number{e.val, e.typ.Scale})
+		}
+	}
+	kind := list[0].typ.Kind
+	slices.SortFunc(s.values, func(a, b number) int { return compareNumbers(kind, a, b) })
+	return s
+}
+
+func compareNumbers(k dataflow.Kind, a, b number) int {
+	switch k {
+	case dataflow.Float:
+		return compareFloats(a.f, b.f)
+	case dataflow.Decimal:
+		return compareDecimals(a.d, b.d, a.scale, b.scale)
+	}
+	return int(a.i - b.i)
+}
+
+func (s *numberSet) test(r *run, sel, dst []int32) ([]int32, batch.Bitmap) {
+	x := s.x.eval(r, sel)
+	s.found = room(s.found, count(r.n, sel))
+	k := 0
+	for j := range s.found {
+		i := rowAt(sel, j)
+		if !x.IsNull(int(i)) {
+			s.found[k] = i
+			k += truth(s.has(x.Type.Kind, number{scalarAt(x, int(i)), x.Type.Scale}))
+		}
+	}
+	s.found = s.found[:k]
+	return s.answer(r, x, sel, dst)
+}
+
+func (s *numberSet) has(k dataflow.Kind, v number) bool {
+	_, ok := slices.BinarySearchFunc(s.values, v, func(a, b number) int { return compareNumbers(k, a, b) })
+	return ok
 }
 
 // listTest compares x with one element after the other, each only for the rows that no earlier one is

@@ -62,7 +62,6 @@ type typed struct {
 	pattern *likePattern // opLike with a constant pattern, which is then no arg
 	escape  rune         // opLike; -1: none
 	unit    timeUnit     // of extract and date_trunc
-	digits  int64        // of round
 }
 
 // attach gives t and its parts the text that their spans are of, as far as they have none yet.

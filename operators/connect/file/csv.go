@@ -71,6 +71,9 @@ func checkDelimiter(c byte) error {
 	return nil
 }
 
+// maxCSVFields is how many fields a row can have.
+const maxCSVFields = 1 << 16
+
 var byteOrderMark = []byte("\xEF\xBB\xBF")
 
 // begin passes over the byte order mark and reads the header.
@@ -111,13 +114,16 @@ func (f *csvFormat) begin(data []byte, eof bool) (int, bool, error) {
 
 // headerNames splits the header, which ends with its line end.
 func (f *csvFormat) headerNames(row []byte) ([]string, error) {
-	rows := &csvRows{f: f, width: bytes.Count(row, []byte{f.delimiter}) + 1}
+	rows := &csvRows{f: f, width: maxCSVFields}
 	padded := append(bytes.Clone(row), make([]byte, textPad)...)
 	var fields []csvField
 	names := []string{}
 	fields, _, reason := rows.splitRow(padded, 0, len(row), fields)
 	if reason != "" {
 		return nil, fmt.Errorf("in the header, %s", reason)
+	}
+	if rows.found > maxCSVFields {
+		return nil, fmt.Errorf("the header has more than %d fields", maxCSVFields)
 	}
 	for _, x := range fields {
 		names = append(names, string(rows.text(padded, x)))

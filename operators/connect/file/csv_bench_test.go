@@ -89,7 +89,7 @@ func BenchmarkCSVBlock(b *testing.B) {
 				b.Fatal(err)
 			}
 			r := f.newRows()
-			block := &textBlock{buf: append(bytes.Clone(text), make([]byte, textPad)...), n: len(text), line: 1}
+			block := &textBlock{buf: append(bytes.Clone(text), make([]byte, textPad)...), n: len(text), lines: 10_000, line: 1}
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/bits"
 	"unicode/utf8"
-
-	"sluice/dataflow/batch"
 )
 
 // csvField is where a field stands in a block: between the quotes, if it has some.
@@ -33,6 +31,7 @@ type csvRows struct {
 	f       *csvFormat
 	width   int
 	fields  []csvField // of the stripe's rows, row by row
+	found   int        // fields that splitRow has seen
 	scratch []byte
 
 	// Of the block that is being decoded.
@@ -61,9 +60,9 @@ func (r *csvRows) decode(b *textBlock) {
 	for pos := 0; pos < r.n; {
 		r.chunk = b.newChunk(r.f.schema, pos)
 		r.base = 0
-		for pos < r.n && r.base < batch.TargetRows {
+		for pos < r.n && r.base < r.chunk.room {
 			r.fields = r.fields[:0]
-			pos = r.split(pos, min(stripe, batch.TargetRows-r.base))
+			pos = r.split(pos, min(stripe, r.chunk.room-r.base))
 			rows := len(r.fields) / r.width
 			r.decodeColumns(rows)
 			r.base += rows
@@ -139,16 +138,15 @@ func (r *csvRows) splitOne(pos int) int {
 	k := len(r.fields)
 	fields, next, reason := r.splitRow(r.data, pos, r.n, r.fields)
 	r.fields = fields
-	found := len(fields) - k
 	if reason == "" {
-		if found == r.width {
+		if r.found == r.width {
 			return next
 		}
-		if found == 1 && fields[k].start == fields[k].end {
+		if r.found == 1 && fields[k].start == fields[k].end {
 			r.fields = fields[:k] // a blank line
 			return next
 		}
-		reason = fmt.Sprintf("%s instead of %d", count(found, "field"), r.width)
+		reason = fmt.Sprintf("%s instead of %d", count(r.found, "field"), r.width)
 	}
 	r.fields = fields[:k]
 	r.chunk.bad = append(r.chunk.bad, badText{row: r.base + k/r.width, start: pos, end: trimLineEnd(r.data, pos, next), reason: reason})
@@ -173,41 +171,40 @@ func trimLineEnd(data []byte, start, end int) int {
 	return end
 }
 
-// splitRow appends the fields of the row at pos to fields and returns where the next row begins, and
-// what is wrong with the row. data has textPad bytes after the rows, which end at n.
+// splitRow appends the fields of the row at pos to fields, as many as a row should have, and returns
+// where the next row begins, and what is wrong with the row. It leaves the number of fields in r.found.
+// data has textPad bytes after the rows, which end at n.
 func (r *csvRows) splitRow(data []byte, pos, n int, fields []csvField) ([]csvField, int, string) {
-	row, first := pos, len(fields)
-	for {
-		if data[pos] != '"' {
-			p := r.fieldEnd(data, pos)
-			switch {
-			case data[p] == '"':
-				next := lineEnd(data[:n], p)
-				return fields, next, fmt.Sprintf("field %d has a quote, but is not quoted", len(fields)-first+1)
-			case data[p] == '\n':
-				end := max(trimLineEnd(data, row, p+1), pos)
-				return append(fields, csvField{uint32(pos), uint32(end)}), p + 1, ""
+	row := pos
+	for r.found = 1; ; r.found++ {
+		x, end := csvField{uint32(pos), 0}, 0
+		if data[pos] == '"' {
+			var flags uint32
+			if end, flags = quotedEnd(data[:n], pos+1); end < 0 {
+				return fields, n, fmt.Sprintf("the quote that opens field %d is not closed", r.found)
 			}
-			fields = append(fields, csvField{uint32(pos), uint32(p)})
-			pos = p + 1
-			continue
+			x = csvField{uint32(pos+1) | flags, uint32(end)}
+			end++
+			if c := data[end]; c != r.f.delimiter && c != '\n' && (c != '\r' || data[end+1] != '\n') {
+				return fields, lineEnd(data[:n], end), fmt.Sprintf("field %d goes on after its closing quote", r.found)
+			}
+		} else {
+			end = r.fieldEnd(data, pos)
+			if data[end] == '"' {
+				return fields, lineEnd(data[:n], end), fmt.Sprintf("field %d has a quote, but is not quoted", r.found)
+			}
+			x.end = uint32(end)
+			if data[end] == '\n' {
+				x.end = uint32(max(trimLineEnd(data, row, end+1), pos))
+			}
 		}
-		end, flags := quotedEnd(data[:n], pos+1)
-		if end < 0 {
-			return fields, n, fmt.Sprintf("the quote that opens field %d is not closed", len(fields)-first+1)
+		if r.found <= r.width {
+			fields = append(fields, x)
 		}
-		fields = append(fields, csvField{uint32(pos+1) | flags, uint32(end)})
+		if data[end] != r.f.delimiter {
+			return fields, lineEnd(data[:n], end), ""
+		}
 		pos = end + 1
-		switch {
-		case data[pos] == r.f.delimiter:
-			pos++
-		case data[pos] == '\n':
-			return fields, pos + 1, ""
-		case data[pos] == '\r' && data[pos+1] == '\n':
-			return fields, pos + 2, ""
-		default:
-			return fields, lineEnd(data[:n], pos), fmt.Sprintf("field %d goes on after its closing quote", len(fields)-first)
-		}
 	}
 }
 

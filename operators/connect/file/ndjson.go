@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"sluice/dataflow"
-	"sluice/dataflow/batch"
 	"sluice/operators/value"
 )
 
@@ -86,7 +85,7 @@ func (r *ndjsonRows) decode(b *textBlock) {
 	valid := utf8.Valid(b.buf[:n])
 	for r.pos = 0; r.pos < n; {
 		r.chunk, r.row = b.newChunk(r.f.schema, r.pos), 0
-		for r.pos < n && r.row < batch.TargetRows {
+		for r.pos < n && r.row < r.chunk.room {
 			start := r.pos
 			if !valid && !r.checkUTF8(start) || !r.object() {
 				end := lineEnd(b.buf[:n], start)

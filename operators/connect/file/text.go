@@ -18,7 +18,7 @@ type textSizes struct {
 	raw   int // how much of a row that is too large is kept to be shown
 }
 
-var usualSizes = textSizes{block: 512 << 10, row: 16 << 20, raw: 64 << 10}
+var usualSizes = textSizes{block: 256 << 10, row: 16 << 20, raw: 64 << 10}
 
 const (
 	// textPad is how far a scanner may look beyond the end of a block.
@@ -49,6 +49,7 @@ type textRows interface {
 type textBlock struct {
 	buf          []byte // the rows are buf[:n]; textPad bytes more can be read
 	n            int
+	lines        int   // line feeds among them: at least as many as rows
 	offset, line int64 // of the first row in the input
 	tooLong      bool  // the block is the start of one row that is too large
 	chunks       []*textChunk
@@ -163,7 +164,7 @@ func (d *textDecoder) Close() error {
 // recycle makes the block ready to be filled again, and lets go of memory beyond keep bytes, which only a
 // huge row needed.
 func (b *textBlock) recycle(keep int) {
-	b.n, b.used, b.given, b.tooLong = 0, 0, 0, false
+	b.n, b.lines, b.used, b.given, b.tooLong = 0, 0, 0, 0, false
 	if cap(b.buf) > keep {
 		b.buf, b.chunks = nil, nil
 	}
@@ -309,9 +310,10 @@ var newline = []byte{'\n'}
 // cut makes a block of buf[:end], of which buf[:n] is filled, and keeps the rest for the next one.
 func (d *textDecoder) cut(b *textBlock, n, end int) {
 	b.n, b.offset, b.line = end, d.offset, d.line
+	b.lines = bytes.Count(b.buf[:end], newline)
 	d.rest = append(d.rest[:0], b.buf[end:n]...)
 	d.offset += int64(end)
-	d.line += int64(bytes.Count(b.buf[:end], newline))
+	d.line += int64(b.lines)
 }
 
 // skipRow passes over a row whose first n bytes are b.buf[:n], up to the next line end, and leaves its

@@ -21,6 +21,7 @@ var (
 type textChunk struct {
 	Chunk
 	rows  *batch.Batch
+	room  int            // rows that there is room for
 	good  *batch.Batch   // rows without the bad ones, where there are some
 	valid []batch.Bitmap // memory for the columns' validity
 	bad   []badText
@@ -45,8 +46,9 @@ func (b *textBlock) newChunk(s *dataflow.Schema, pos int) *textChunk {
 		c.rows, c.valid = batch.New(s), make([]batch.Bitmap, len(s.Columns))
 	}
 	b.used++
+	c.room = min(batch.TargetRows, b.lines)
 	for i := range c.rows.Cols {
-		c.rows.Cols[i].Reset(s.Columns[i].Type, batch.TargetRows)
+		c.rows.Cols[i].Reset(s.Columns[i].Type, c.room)
 	}
 	c.bad = c.bad[:0]
 	c.Bad = c.Bad[:0]
@@ -66,9 +68,9 @@ func (b *textBlock) addTooLong(s *dataflow.Schema, limit int) {
 func (c *textChunk) setNull(col, row int) {
 	v := &c.rows.Cols[col]
 	if v.Valid == nil {
-		c.valid[col] = batch.GrowBitmap(c.valid[col], batch.TargetRows)
+		c.valid[col] = batch.GrowBitmap(c.valid[col], c.room)
 		v.Valid = c.valid[col]
-		v.Valid.Fill(batch.TargetRows, true)
+		v.Valid.Fill(c.room, true)
 	}
 	v.Valid.Clear(row)
 }

@@ -267,6 +267,25 @@ func TestIdleMarkDoesNotEmit(t *testing.T) {
 	expect(t, r.take(""), "{n: 1}\n{n: 1}")
 }
 
+// TestLatenessAfterIdle has rows whose watermark is below one that has been reached without them.
+func TestLatenessAfterIdle(t *testing.T) {
+	r := newRig(t, nil, "window: tumbling(10s)", "allowed-lateness: 5s", "select: count(*) AS n, window_end")
+	r.rows(event{0, -100, "a", nil})
+	r.mark(12)
+	r.rows(event{1, 3, "a", nil})
+	r.mark(13)
+	expect(t, r.take(""), "{n: 1, window_end: 1970-01-01T00:00:10Z}\n{n: 2, window_end: 1970-01-01T00:00:10Z}")
+	r.end()
+	expect(t, r.take(""), "")
+
+	r = newRig(t, []string{"late"}, "window: session(5s)", "select: count(*) AS n")
+	r.mark(10)
+	r.rows(event{1, 3, "a", nil})
+	r.end()
+	expect(t, r.take(""), "")
+	expect(t, r.take("late"), `{ts: 1970-01-01T00:00:01Z, k: "a", v: NULL}`)
+}
+
 // TestCutsOfOperator runs the operator over the same rows cut in two ways into batches and epochs.
 func TestCutsOfOperator(t *testing.T) {
 	windows := []string{"tumbling(7s)", "hopping(9s, 4s)", "session(3s)", "rows(3, 2)", ""}

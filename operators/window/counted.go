@@ -33,8 +33,7 @@ type keyRows struct {
 
 func newCounted(c config) *counted {
 	w := &counted{size: c.spec.Size, hop: c.spec.Hop, groups: newGroups(c.keys)}
-	// A window may be opened before the rows in it are added.
-	w.accs = newAccumulators(c.calls, &w.ids, w.hop < w.size)
+	w.accs = newAccumulators(c.calls, &w.ids, false)
 	w.out = newEmission(w.groups, w.accs, c.inter, false, c.sink)
 	return w
 }

@@ -22,6 +22,7 @@ type explainCommand struct {
 	Steps      bool     `help:"Show what each rewrite step changes."`
 	Rule       string   `help:"Try a rule on an operator as well." placeholder:"RULE"`
 	Operator   string   `help:"The operator that --rule is for." placeholder:"OP"`
+	Param      []string `help:"Set a parameter of the rule: NAME=VALUE." sep:"none" placeholder:"NAME=VALUE"`
 	Operators  bool     `help:"Print the reference of all operators instead."`
 	Functions  bool     `help:"Print the reference of all functions of expressions instead."`
 }
@@ -39,10 +40,19 @@ func (c *explainCommand) Run(s streams) error {
 	if c.Spec == "" {
 		return usageErrorf("explain needs a spec, --operators or --functions")
 	}
-	if (c.Rule == "") != (c.Operator == "") {
-		return usageErrorf("--rule and --operator go together")
+	if (c.Rule == "") != (c.Operator == "") || c.Rule == "" && len(c.Param) > 0 {
+		return usageErrorf("--rule and --operator go together, and --param with them")
 	}
-	p, diags, err := loadPlan(c.Spec, planOptions{sets: c.Set, parallel: c.Partitions, rule: c.Rule, operator: c.Operator}, s)
+	o := planOptions{sets: c.Set, parallel: c.Partitions}
+	if c.Rule != "" {
+		r := dataflow.Rewrite{Rule: c.Rule, Operator: c.Operator, Pos: dataflow.Pos{File: "--rule " + c.Rule}}
+		for _, param := range c.Param {
+			name, value, _ := strings.Cut(param, "=")
+			r.Params = append(r.Params, dataflow.Param{Name: name, Value: value, Pos: dataflow.Pos{File: "--param " + param}})
+		}
+		o.rewrites = append(o.rewrites, r)
+	}
+	p, diags, err := loadPlan(c.Spec, o, s)
 	if err != nil {
 		return err
 	}

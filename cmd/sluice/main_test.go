@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -13,6 +14,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv("SLUICE_TEST_MAIN") != "" {
+		main()
+	}
 	testscript.Main(m, map[string]func(){"sluice": main})
 }
 
@@ -25,6 +29,28 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 	})
+}
+
+// TestExamples runs every example and compares what it prints with expected.csv beside it.
+func TestExamples(t *testing.T) {
+	specs, err := filepath.Glob("../../examples/*/*.xml")
+	if err != nil || len(specs) < 2 {
+		t.Fatalf("found examples %v, error %v", specs, err)
+	}
+	for _, spec := range specs {
+		t.Run(filepath.Base(spec), func(t *testing.T) {
+			want, err := os.ReadFile(filepath.Join(filepath.Dir(spec), "expected.csv"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(os.Args[0], "run", "--quiet", spec)
+			cmd.Env = append(os.Environ(), "SLUICE_TEST_MAIN=1")
+			got, err := cmd.Output()
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("error %v, output:\n%s", err, got)
+			}
+		})
+	}
 }
 
 // TestReferencesAreCurrent compares the pages of docs/ that are made from the program with what it says.

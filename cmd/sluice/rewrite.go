@@ -23,8 +23,7 @@ type plan struct {
 type planOptions struct {
 	sets     []string // OP.PARAM=VALUE
 	parallel int      // replicas of operators that may have them; 1: none
-	rule     string   // a rule to be tried on the operator
-	operator string
+	rewrites []dataflow.Rewrite
 }
 
 // loadPlan loads a spec, rewrites it and divides it into tasks. There is a plan if the diagnostics have
@@ -34,9 +33,7 @@ func loadPlan(path string, o planOptions, s streams) (*plan, dataflow.Diagnostic
 	if err != nil || g == nil {
 		return nil, diags, err
 	}
-	if o.rule != "" {
-		g.Rewrites = append(g.Rewrites, dataflow.Rewrite{Rule: o.rule, Operator: o.operator, Pos: dataflow.Pos{File: "--rule " + o.rule}})
-	}
+	g.Rewrites = append(g.Rewrites, o.rewrites...)
 	rules, found := loadRules(g)
 	diags = append(diags, found...)
 	if diags.HasErrors() {

@@ -28,6 +28,31 @@ func (n *Node) evalLogic(row []Value) (Value, error) {
 	return boolean(!decides), nil
 }
 
+// Holds tells whether n, as a condition, is TRUE for the row. It looks at no more of it than that takes:
+// where x is NULL, x AND y cannot be TRUE and y is not evaluated, although its value as a bool would
+// depend on y.
+func (n *Node) Holds(row []Value) (bool, error) { return n.is(true, row) }
+
+// is tells whether n has the given truth value.
+func (n *Node) is(want bool, row []Value) (bool, error) {
+	switch n.Op {
+	case "not":
+		return n.Args[0].is(!want, row)
+	case "between", "not between":
+		x, lo, hi := n.Args[0], n.Args[1], n.Args[2]
+		inside := New("and", New(">=", x, lo), New("<=", x, hi))
+		return inside.is(want == (n.Op == "between"), row)
+	case "and", "or":
+		x, err := n.Args[0].is(want, row)
+		if err != nil || x != (want == (n.Op == "and")) {
+			return x, err
+		}
+		return n.Args[1].is(want, row)
+	}
+	v, err := n.Eval(row)
+	return err == nil && !v.Null && v.Bool == want, err
+}
+
 // not is NOT of a result.
 func not(v Value, err error) (Value, error) {
 	if err == nil && !v.Null {
@@ -46,12 +71,19 @@ func (n *Node) evalBetween(row []Value) (Value, error) {
 	return v, err
 }
 
-// evalIn evaluates x = a OR x = b OR ...
+// evalIn evaluates x = a OR x = b OR ..., as floats if any of them is one. If x is NULL, so is the result,
+// whatever the others are.
 func (n *Node) evalIn(row []Value) (Value, error) {
-	v, err := boolean(false), error(nil)
-	unknown := false
+	v, err := n.Args[0].Eval(row)
+	if err != nil || v.Null {
+		return v, err
+	}
+	x, unknown := n.Args[0], false
+	if commonOf(n.Args).Kind == Float {
+		x = Cast(x, FloatType)
+	}
 	for _, a := range n.Args[1:] {
-		if v, err = New("=", n.Args[0], a).Eval(row); err != nil {
+		if v, err = New("=", x, a).Eval(row); err != nil {
 			return v, err
 		}
 		if !v.Null && v.Bool {
@@ -79,11 +111,11 @@ func (n *Node) evalCase(row []Value) (Value, error) {
 		if n.Op == "case of" {
 			cond = New("=", n.Args[0], cond)
 		}
-		v, err := cond.Eval(row)
+		holds, err := cond.Holds(row)
 		if err != nil {
-			return v, err
+			return null, err
 		}
-		if !v.Null && v.Bool {
+		if holds {
 			return args[1].evalAs(n.Type, row)
 		}
 	}
@@ -146,8 +178,12 @@ type operation func(n *Node, args []Value) (Value, error)
 
 // nullFunctions are those that may have a value although an operand is NULL.
 var nullFunctions = map[string]operation{
-	"is null":     func(_ *Node, a []Value) (Value, error) { return boolean(a[0].Null), nil },
-	"is not null": func(_ *Node, a []Value) (Value, error) { return boolean(!a[0].Null), nil },
+	"is null":      func(_ *Node, a []Value) (Value, error) { return boolean(a[0].Null), nil },
+	"is not null":  func(_ *Node, a []Value) (Value, error) { return boolean(!a[0].Null), nil },
+	"is true":      func(_ *Node, a []Value) (Value, error) { return boolean(!a[0].Null && a[0].Bool), nil },
+	"is not true":  func(_ *Node, a []Value) (Value, error) { return boolean(a[0].Null || !a[0].Bool), nil },
+	"is false":     func(_ *Node, a []Value) (Value, error) { return boolean(!a[0].Null && !a[0].Bool), nil },
+	"is not false": func(_ *Node, a []Value) (Value, error) { return boolean(a[0].Null || a[0].Bool), nil },
 	"is distinct from": func(n *Node, a []Value) (Value, error) {
 		return boolean(distinct(n, a)), nil
 	},
@@ -198,11 +234,14 @@ func extreme(n *Node, a []Value, sign int) (Value, error) {
 	return best, nil
 }
 
-// concat joins what is not NULL.
-func concat(_ *Node, a []Value) (Value, error) {
+// concat joins the text forms of what is not NULL.
+func concat(n *Node, a []Value) (Value, error) {
 	s := ""
-	for _, v := range a {
-		s += v.Text
+	for i, v := range a {
+		if !v.Null {
+			part, _ := format(v, n.Args[i].Type)
+			s += part
+		}
 	}
 	return text(s), nil
 }

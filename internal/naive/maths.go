@@ -3,7 +3,6 @@ package naive
 import (
 	"math"
 	"math/big"
-	"strconv"
 )
 
 func addMath() {
@@ -65,22 +64,36 @@ func round(n *Node, a []Value) (Value, error) {
 	if len(a) > 1 {
 		digits = max(-400, min(a[1].Int, 400))
 	}
-	var exact *big.Rat
-	if t.Kind == Float {
-		exact = shortest(a[0].Float)
-	} else {
-		exact = asRat(a[0], t)
+	switch {
+	case t.Kind == Float:
+		return float(roundFloat(a[0].Float, int(digits)))
+	case t.Kind == Int:
+		return integer(roundTo(asRat(a[0], t), int(min(digits, 0))).Num())
+	case digits >= int64(t.Scale):
+		return a[0], nil
 	}
-	r := roundTo(exact, int(digits))
-	switch n.Type.Kind {
-	case Float:
-		f, _ := r.Float64()
-		f, _ = strconv.ParseFloat(strconv.FormatFloat(f, 'e', -1, 64), 64)
-		return float(f)
-	case Int:
-		return integer(r.Num())
+	return decimal(roundTo(asRat(a[0], t), int(digits)), n.Type)
+}
+
+// roundFloat scales, rounds and scales back. A float that is too large for digits at that place to count
+// stays as it is.
+func roundFloat(x float64, digits int) float64 {
+	p := math.Pow(10, math.Abs(float64(digits)))
+	switch {
+	case digits == 0:
+		return math.Round(x)
+	case digits < 0 && math.IsInf(p, 0):
+		return 0
+	case digits < 0:
+		if v := math.Round(x/p) * p; !math.IsInf(v, 0) {
+			return v
+		}
+		return x
 	}
-	return decimal(r, n.Type)
+	if v := math.Round(x * p); math.Abs(v) < 1<<52 {
+		return v / p
+	}
+	return x
 }
 
 // roundTo rounds to that many digits after the point.

@@ -94,6 +94,16 @@ func TestOperandsAreLazy(t *testing.T) {
 	if _, err := New("and", fails, no).Eval(nil); err == nil {
 		t.Error("1 / 0 = 0 AND FALSE gives a value")
 	}
+	unknown := Literal(BoolType, Value{Null: true})
+	if _, err := New("and", unknown, fails).Eval(nil); err == nil {
+		t.Error("NULL AND 1 / 0 = 0 gives a value")
+	}
+	if holds, err := New("and", unknown, fails).Holds(nil); err != nil || holds {
+		t.Errorf("NULL AND 1 / 0 = 0 as a condition is %v, %v", holds, err)
+	}
+	if _, err := New("not", New("and", unknown, fails)).Holds(nil); err == nil {
+		t.Error("NOT (NULL AND 1 / 0 = 0) as a condition gives a value")
+	}
 	if v, err := New("case", no, fails, no).Eval(nil); err != nil || v.Bool {
 		t.Errorf("CASE WHEN FALSE THEN 1 / 0 = 0 ELSE FALSE END is %v, %v", v, err)
 	}

@@ -95,12 +95,14 @@ func arithmeticType(op string, a, b Type) Type {
 }
 
 // roundedType is the type of a rounded decimal: it has the digits that are left, and one more before
-// the point for the carry.
+// the point for the carry. What has no more digits than asked for stays as it is.
 func roundedType(op string, args []*Node) Type {
-	t := args[0].Type
-	scale := 0
+	t, digits := args[0].Type, int64(0)
 	if op == "round()" && len(args) > 1 {
-		scale = int(max(0, min(args[1].Value.Int, int64(t.Scale))))
+		digits = args[1].Value.Int
 	}
-	return capped(t.whole()+1, scale)
+	if op == "round()" && digits >= int64(t.Scale) {
+		return t
+	}
+	return capped(t.whole()+1, int(max(0, digits)))
 }

@@ -24,7 +24,8 @@ const (
 
 var levels = map[string]int{
 	"or": orLevel, "and": andLevel, "not": notLevel,
-	"is null": isLevel, "is not null": isLevel, "is distinct from": isLevel, "is not distinct from": isLevel,
+	"is null": isLevel, "is not null": isLevel, "is true": isLevel, "is not true": isLevel, "is false": isLevel, "is not false": isLevel,
+	"is distinct from": isLevel, "is not distinct from": isLevel,
 	"=": compareLevel, "<>": compareLevel, "!=": compareLevel, "<": compareLevel, "<=": compareLevel, ">": compareLevel, ">=": compareLevel,
 	"in": inLevel, "not in": inLevel, "between": inLevel, "not between": inLevel, "like": inLevel, "not like": inLevel,
 	"||": concatLevel, "+": addLevel, "-": addLevel, "*": multiplyLevel, "/": multiplyLevel, "%": multiplyLevel,
@@ -54,9 +55,9 @@ func (n *Node) SQL() string {
 		return "- " + n.Args[0].inside(signLevel)
 	case n.Op == "not":
 		return "NOT " + n.Args[0].inside(notLevel)
-	case n.Op == "is null" || n.Op == "is not null":
+	case level == isLevel && len(n.Args) == 1:
 		return n.Args[0].inside(isLevel) + " " + strings.ToUpper(n.Op)
-	case n.Op == "is distinct from" || n.Op == "is not distinct from":
+	case level == isLevel:
 		return n.Args[0].inside(isLevel) + " " + strings.ToUpper(n.Op) + " " + n.Args[1].inside(isLevel+1)
 	case level == inLevel:
 		return n.inSQL()

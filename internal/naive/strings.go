@@ -83,11 +83,17 @@ func length(n *Node, a []Value) (Value, error) {
 	return Value{Int: int64(len([]rune(a[0].Text)))}, nil
 }
 
-// substring gives the characters from position a[1] (the first is 1) on, at most up to before position
-// a[1] + a[2]. Positions before the first hold nothing.
-func substring(_ *Node, a []Value) (Value, error) {
-	var out []rune
-	for i, r := range []rune(a[0].Text) {
+// substring gives the characters (bytes of bytes) from position a[1] (the first is 1) on, at most up to
+// before position a[1] + a[2]. Positions before the first hold nothing.
+func substring(n *Node, a []Value) (Value, error) {
+	parts, out := strings.Split(a[0].Text, ""), ""
+	if n.Type.Kind == Bytes {
+		parts = nil
+		for i := range len(a[0].Text) {
+			parts = append(parts, a[0].Text[i:i+1])
+		}
+	}
+	for i, part := range parts {
 		at := int64(i + 1)
 		if at < a[1].Int {
 			continue
@@ -96,12 +102,12 @@ func substring(_ *Node, a []Value) (Value, error) {
 		if len(a) > 2 && uint64(at)-uint64(a[1].Int) >= uint64(max(a[2].Int, 0)) {
 			continue
 		}
-		out = append(out, r)
+		out += part
 	}
 	if len(a) > 2 && a[2].Int < 0 {
 		return fail("substring of negative length")
 	}
-	return text(string(out)), nil
+	return text(out), nil
 }
 
 func cutset(a []Value) string {

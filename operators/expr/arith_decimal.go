@@ -41,9 +41,13 @@ func (e *decimalArithmetic) compute(a, b decimal.Num) (decimal.Num, bool) {
 		return decimal.Div(a, b, e.sx, e.sy, e.typ.Scale)
 	}
 	s := e.typ.Scale
-	x, okX := decimal.Rescale(a, e.sx, s)
-	y, okY := decimal.Rescale(b, e.sy, s)
-	if !okX || !okY {
+	x, y, ok := a, b, true
+	if e.sx != s {
+		x, ok = decimal.Rescale(a, e.sx, s)
+	} else if e.sy != s {
+		y, ok = decimal.Rescale(b, e.sy, s)
+	}
+	if !ok {
 		return exactly(e.op, a, b, s-e.sx, s-e.sy)
 	}
 	switch e.op {

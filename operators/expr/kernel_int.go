@@ -160,26 +160,26 @@ func multiplyConstant(dst, x []int64, c int64) bool {
 }
 
 // multiplyAddInts computes dst = x * c + y and reports whether something may overflow; c must have
-// safeBits k.
+// safeBits k. It asks more of y than it must, to do with one constant for x and y.
 func multiplyAddInts(dst, x, y []int64, c int64, k int) bool {
 	dst, y = dst[:len(x)], y[:len(x)]
-	var largeX, largeY uint64
+	var largeX, largeY int64
 	half := int64(1) << uint(k)
 	i := 0
 	for ; i < len(x)-1; i += 2 { // two a turn leave less to the loop's own work
 		a, b := x[i], y[i]
 		dst[i] = a*c + b
-		largeX |= uint64(a + half)
-		largeY |= uint64(b + 1<<62)
+		largeX |= a + half
+		largeY |= b + half
 		a, b = x[i+1], y[i+1]
 		dst[i+1] = a*c + b
-		largeX |= uint64(a + half)
-		largeY |= uint64(b + 1<<62)
+		largeX |= a + half
+		largeY |= b + half
 	}
 	for ; i < len(x); i++ {
 		dst[i] = x[i]*c + y[i]
-		largeX |= uint64(x[i] + half)
-		largeY |= uint64(y[i] + 1<<62)
+		largeX |= x[i] + half
+		largeY |= y[i] + half
 	}
-	return largeX>>(uint(k)+1) != 0 || largeY>>63 != 0
+	return uint64(largeX|largeY)>>(uint(k)+1) != 0
 }

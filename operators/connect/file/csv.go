@@ -78,7 +78,7 @@ var byteOrderMark = []byte("\xEF\xBB\xBF")
 
 // begin passes over the byte order mark and reads the header.
 func (f *csvFormat) begin(data []byte, eof bool) (int, bool, error) {
-	if !eof && len(data) < len(byteOrderMark) {
+	if !eof && len(data) < len(byteOrderMark) && bytes.HasPrefix(byteOrderMark, data) {
 		return 0, false, nil
 	}
 	n := 0

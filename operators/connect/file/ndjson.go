@@ -44,7 +44,7 @@ func newNDJSONFormat(o DecodeOptions) (*ndjsonFormat, error) {
 
 // begin implements textFormat: it passes over a byte order mark.
 func (f *ndjsonFormat) begin(data []byte, eof bool) (int, bool, error) {
-	if !eof && len(data) < len(byteOrderMark) {
+	if !eof && len(data) < len(byteOrderMark) && bytes.HasPrefix(byteOrderMark, data) {
 		return 0, false, nil
 	}
 	if bytes.HasPrefix(data, byteOrderMark) {

@@ -217,64 +217,69 @@ func (d *textDecoder) readBlocks() {
 
 // fill puts whole rows into b. An error comes with the rows before it.
 func (d *textDecoder) fill(b *textBlock) error {
-	if size := min(len(d.rest)+d.sizes.block/2, d.sizes.row) + textPad; cap(b.buf) < size {
-		b.buf = make([]byte, max(size, d.sizes.block+textPad))
-	}
-	buf := b.buf[:min(cap(b.buf), d.sizes.row+textPad)]
-	n := copy(buf, d.rest)
+	d.makeRoom(b, len(d.rest)+d.sizes.block/2)
+	n := copy(b.buf, d.rest)
 	d.rest = d.rest[:0]
-	seen := 0 // bytes that were looked at for a row's end
-	for {
-		full := n >= len(buf)-textPad
-		if d.eof && n > 0 && buf[n-1] != '\n' {
-			buf[n] = '\n'
+	for seen := 0; ; {
+		if d.eof && n > 0 && b.buf[n-1] != '\n' {
+			b.buf[n] = '\n'
 			n++
 		}
+		full := n >= len(b.buf)-textPad
 		if d.live || full || d.eof {
 			var err error
-			if n, err = d.begin(buf, n); err != nil {
+			if n, err = d.begin(b.buf, n); err != nil {
 				return err
 			}
-			full = n >= len(buf)-textPad
+			full = n >= len(b.buf)-textPad
 		}
-		end := 0
-		switch {
-		case !d.begun:
-		case d.eof && n <= d.sizes.row:
-			b.buf = buf
-			d.cut(b, n, n)
-			return io.EOF
-		case full || d.eof || d.live && bytes.IndexByte(buf[seen:n], '\n') >= 0:
-			end = d.format.rowsEnd(buf[:min(n, d.sizes.row)])
+		if d.begun {
+			end, ok := d.wholeRows(b.buf[:n], seen, full)
 			seen = n
+			if ok {
+				d.cut(b, n, end)
+				if d.eof && end == n {
+					return io.EOF
+				}
+				return nil
+			}
 		}
-		if end > 0 {
-			b.buf = buf
-			d.cut(b, n, end)
-			return nil
+		if full && n >= d.sizes.row {
+			return d.skipRow(b, n)
 		}
 		if full {
-			if n >= d.sizes.row {
-				if !d.begun {
-					return fmt.Errorf("the first line is longer than %d bytes", d.sizes.row)
-				}
-				b.buf = buf
-				return d.skipRow(b, n)
-			}
-			larger := make([]byte, min(2*len(buf), d.sizes.row+textPad))
-			copy(larger, buf[:n])
-			buf = larger
-			b.buf = buf
+			small := b.buf
+			d.makeRoom(b, 2*n)
+			copy(b.buf, small[:n])
 		}
-		m, err := d.read(buf[n : len(buf)-textPad])
+		m, err := d.read(b.buf[n : len(b.buf)-textPad])
 		n += m
 		if err == io.EOF {
 			d.eof = true
 		} else if err != nil {
-			b.buf = buf
 			return d.broken(b, n, err)
 		}
 	}
+}
+
+// makeRoom gives b a buffer for size bytes, but for no more than the largest row.
+func (d *textDecoder) makeRoom(b *textBlock, size int) {
+	if size = min(size, d.sizes.row) + textPad; cap(b.buf) < size {
+		b.buf = make([]byte, max(size, d.sizes.block+textPad))
+	}
+	b.buf = b.buf[:min(cap(b.buf), d.sizes.row+textPad)]
+}
+
+// wholeRows returns where the whole rows in data end, and whether there are any or this is the input's
+// end. It looks for them if there is reason to; data[:seen] is known to have no row's end.
+func (d *textDecoder) wholeRows(data []byte, seen int, full bool) (end int, ok bool) {
+	switch {
+	case d.eof && len(data) <= d.sizes.row:
+		return len(data), true
+	case full || d.eof || d.live && bytes.IndexByte(data[seen:], '\n') >= 0:
+		end = d.format.rowsEnd(data[:min(len(data), d.sizes.row)])
+	}
+	return end, end > 0
 }
 
 // begin passes over what the format wants to see before the first row, if buf[:n] shows it, and returns
@@ -319,6 +324,9 @@ func (d *textDecoder) cut(b *textBlock, n, end int) {
 // skipRow passes over a row whose first n bytes are b.buf[:n], up to the next line end, and leaves its
 // start in b.
 func (d *textDecoder) skipRow(b *textBlock, n int) error {
+	if !d.begun {
+		return fmt.Errorf("the first line is longer than %d bytes", d.sizes.row)
+	}
 	b.n, b.offset, b.line, b.tooLong = d.sizes.raw, d.offset, d.line, true
 	d.offset += int64(n)
 	d.line += int64(bytes.Count(b.buf[:n], newline))

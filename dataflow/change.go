@@ -17,6 +17,10 @@ type Change struct {
 	// channel whose two tasks stay and that is in both is in neither.
 	Cut, Join []*Channel
 	Moves     []Move
+	// Empty are operators of the new graph that begin with some or all of their state missing, because
+	// nothing in the old graph has it: they are new to the query, or an operator and the stages of it
+	// take each other's place.
+	Empty []*Operator
 }
 
 // Stay is a task that runs on: it has the same operators with the same inner wiring.
@@ -198,7 +202,7 @@ func (c *Change) moves(old, new *Physical, stays map[*Task]*Task) {
 	}
 	for _, t := range new.Tasks {
 		for _, op := range t.Operators {
-			if op.stateful() {
+			if op.stateful() && !op.groups().Empty() {
 				c.fill(op, running[op], holders[op.logical()], runs)
 			}
 		}
@@ -224,6 +228,9 @@ func (c *Change) fill(op, own *Operator, holders []*Operator, stays map[*Operato
 		}
 		missing = subtract(missing, h.groups())
 	}
+	if len(missing) > 0 {
+		c.Empty = append(c.Empty, op)
+	}
 }
 
 // fillWhole is fill for state that is not divided by key, so that what one operator has moves as a whole,
@@ -242,6 +249,9 @@ func (c *Change) fillWhole(op, own *Operator, holders []*Operator, stays map[*Op
 		}
 		c.Moves = append(c.Moves, Move{From: h, To: op})
 		missing = subtract(missing, all)
+	}
+	if own == nil && len(missing) > 0 {
+		c.Empty = append(c.Empty, op)
 	}
 }
 
@@ -266,7 +276,7 @@ func subtract(from []GroupRange, r GroupRange) []GroupRange {
 }
 
 // Text lists the change, one thing a line: tasks that stay (with what is set in them), come and go,
-// channels that end and begin, and state that moves.
+// channels that end and begin, operators without their state, and state that moves.
 func (c *Change) Text() string {
 	var b strings.Builder
 	for _, s := range c.Stay {
@@ -286,6 +296,9 @@ func (c *Change) Text() string {
 	}
 	for _, ch := range c.Join {
 		fmt.Fprintf(&b, "join %s -> %s: %s\n", ch.FromTask.Name, ch.ToTask.Name, ch.Stream)
+	}
+	for _, op := range c.Empty {
+		fmt.Fprintf(&b, "empty %s\n", op.Name)
 	}
 	for _, m := range c.Moves {
 		what := "all"

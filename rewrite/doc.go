@@ -134,7 +134,8 @@ checkpoint = true is no parameter of a type, but every operator has it: its stat
 Nodes with different labels, @{p1} and @{p2}, are never on one node of the cluster. A label on replicas in a range
 or inside it, f[1..k](s) @{p}, is one for each replica, p.1, p.2 and so on; these are spread over as many nodes as
 there are, and may share one. Labels of different applications of rules have nothing to do with each other; an
-operator that has been placed and is replicated, or placed again, keeps what it has. Operators that are connected
+operator that has been placed and is replicated, or placed again, keeps what it has, and a new node that has a
+label gets it too. Operators that are connected
 and equally placed make one task; those without placement, too.
 
 # Stages

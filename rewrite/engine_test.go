@@ -351,7 +351,7 @@ func FuzzParseRules(f *testing.F) {
 		f.Add([]byte(r.Source))
 	}
 	for _, name := range []string{"bad", "engine"} {
-		text, err := os.ReadFile("testdata/" + name)
+		text, err := os.ReadFile("testdata/rules/" + name)
 		if err != nil {
 			f.Fatal(err)
 		}

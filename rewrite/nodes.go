@@ -44,6 +44,9 @@ func (b *builder) createOne(t *termNode, desc *dataflow.Descriptor, args []bundl
 	}
 	op := &dataflow.Operator{Type: t.typ, Desc: desc, Pos: t.pos, Origin: b.origin(b.copy[b.target])}
 	op.Origin.Lineage, op.Origin.Groups = nil, dataflow.GroupRange{}
+	if len(t.labels) > 0 { // it goes with what the target was placed with
+		op.Placement = slices.Clone(b.target.Placement)
+	}
 	n := &node{op: op, term: t}
 	for _, a := range args {
 		ref, err := b.use(a[i])

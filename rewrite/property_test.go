@@ -129,6 +129,8 @@ func TestMeaningIsKept(t *testing.T) {
 			t.Fatalf("other rows (- as it was, + rewritten):\n%s\n%s\nbecame\n%s", diff, first.Term(dataflow.TermOptions{Params: true}), g.Term(dataflow.TermOptions{Params: true}))
 		}
 		checkTasks(t, g, want, rows)
+		checkMoves(t, first, g)
+		checkMoves(t, g, first)
 	})
 	for _, r := range rules {
 		if applied[r.Name] == 0 {
@@ -175,4 +177,73 @@ func checkTasks(t *rapid.T, g *dataflow.Graph, want map[string][]row, rows map[s
 			t.Fatalf("a graph differs from itself:\n%s", change.Text())
 		}
 	}
+}
+
+// checkMoves checks that on the way from one graph to another every keyed operator gets the state of each
+// of its key groups, from one operator that had it.
+func checkMoves(t *rapid.T, from, to *dataflow.Graph) {
+	var parts [2]*dataflow.Physical
+	for i, g := range []*dataflow.Graph{from, to} {
+		p, err := dataflow.BuildTasks(g, dataflow.TaskOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts[i] = p
+	}
+	change := dataflow.Compare(parts[0], parts[1])
+	has := make(map[*dataflow.Operator][]int) // times that each group is there
+	add := func(op *dataflow.Operator, r dataflow.GroupRange) {
+		if has[op] == nil {
+			has[op] = make([]int, dataflow.KeyGroups)
+		}
+		for i := range has[op] {
+			if !r.Intersect(dataflow.GroupRange{First: i, End: i + 1}).Empty() {
+				has[op][i]++
+			}
+		}
+	}
+	for _, s := range change.Stay {
+		for i, op := range s.New.Operators {
+			add(op, groupsOf(s.Old.Operators[i]))
+		}
+	}
+	for _, m := range change.Moves {
+		if m.To.Properties().Keyed && groupsOf(m.From).Intersect(m.Groups) != m.Groups {
+			t.Fatalf("%s is to give groups %s, but has %s", m.From.Name, m.Groups, groupsOf(m.From))
+		}
+		add(m.To, m.Groups)
+	}
+	staged := make(map[string]bool) // operators that are divided into stages in either graph
+	for _, g := range []*dataflow.Graph{from, to} {
+		for _, op := range g.Operators {
+			if op.Origin != nil && op.Origin.Stage > 0 {
+				staged[op.Origin.Of] = true
+			}
+		}
+	}
+	empty := make(map[*dataflow.Operator]bool)
+	for _, op := range change.Empty {
+		empty[op] = true
+		if !staged[op.Name] && (op.Origin == nil || !staged[op.Origin.Of]) {
+			t.Fatalf("%s begins empty:\n%s", op.Name, change.Text())
+		}
+	}
+	for _, op := range to.Operators {
+		if empty[op] {
+			continue
+		}
+		for i := range dataflow.KeyGroups {
+			needs := !groupsOf(op).Intersect(dataflow.GroupRange{First: i, End: i + 1}).Empty()
+			if op.Properties().Keyed && needs && (has[op] == nil || has[op][i] != 1) {
+				t.Fatalf("%s does not get group %d once:\n%s\n%s", op.Name, i, change.Text(), to.Statements(dataflow.TermOptions{}))
+			}
+		}
+	}
+}
+
+func groupsOf(op *dataflow.Operator) dataflow.GroupRange {
+	if op.Origin == nil {
+		return dataflow.GroupRange{}
+	}
+	return op.Origin.Groups
 }

@@ -183,7 +183,8 @@ type termNode struct {
 type termKind uint8
 
 const (
-	variableTerm  termKind = iota // f, a1: streams of the graph as it was
+	noTerm        termKind = iota // something wrong, which has been reported
+	variableTerm                  // f, a1: streams of the graph as it was
 	sharedTerm                    // a name bound by where
 	applyTerm                     // f(x), f'(x), f[1..k](x)
 	stageTerm                     // stage(f, 1)(x)

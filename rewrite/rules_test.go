@@ -15,7 +15,7 @@ import (
 // "apply NAME OPERATOR PARAM=VALUE..." shows the step and the new graph, or why there is none, and with
 // "keep" the new graph is what following commands work on. "check" shows what is wrong with rules.
 func TestRules(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/rules", func(t *testing.T, path string) {
 		var graph, marked *dataflow.Graph
 		rules := rewrite.Builtin()
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

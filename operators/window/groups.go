@@ -156,14 +156,7 @@ func (g *groups) assignInts(x *index, key *batch.Vector, n int, rows, slots, ord
 		} else {
 			missed = probeIntRows(g.misses[:to-from], slots, x.entries, g.cols[0].ints, key.Ints, tags[from:to], rows[from:to])
 		}
-		for _, i := range g.misses[:missed] {
-			at := from + int(i)
-			r := at
-			if rows != nil {
-				r = int(rows[at])
-			}
-			slots[r], order = g.lookupInt(x, uint64(key.Ints[r]), tags[at], order)
-		}
+		order = g.resolveInts(x, key.Ints, tags, from, g.misses[:missed], rows, slots, order)
 	}
 	return order
 }
@@ -222,26 +215,42 @@ func probeIntRows(misses, slots []int32, entries, stored []uint64, vals []int64,
 	return missed
 }
 
-// lookupInt finds the group of a key that is a plain 64-bit value, making it if it is missing.
-func (g *groups) lookupInt(x *index, v uint64, tag uint32, order []int32) (int32, []int32) {
+// resolveInts finds the groups of rows that the first look did not find, making those that are missing.
+// misses count from from in tags and rows.
+func (g *groups) resolveInts(x *index, vals []int64, tags []uint32, from int, misses, rows, slots, order []int32) []int32 {
 	stored, entries := g.cols[0].ints, x.entries
 	mask := uint32(len(entries) - 1)
-	p := tag & mask
-	for e := entries[p]; e != 0; e = entries[p] {
-		if uint32(e>>32) == tag && stored[uint32(e)] == v {
-			return int32(e), order
+next:
+	for _, i := range misses {
+		at := from + int(i)
+		r := at
+		if rows != nil {
+			r = int(rows[at])
 		}
-		p = (p + 1) & mask
+		v, tag := uint64(vals[r]), tags[at]
+		p := tag & mask
+		for e := entries[p]; e != 0; e = entries[p] {
+			if uint32(e>>32) == tag && stored[uint32(e)] == v {
+				slots[r] = int32(e)
+				continue next
+			}
+			p = (p + 1) & mask
+		}
+		id := g.ids.take()
+		if int(id) >= len(stored) {
+			g.cols[0].grow(int(id) + 1)
+			stored = g.cols[0].ints
+		}
+		stored[id], slots[r] = v, id
+		order = append(order, id)
+		entries[p] = uint64(tag)<<32 | uint64(uint32(id))
+		x.n++
+		if 2*(x.n+1) > len(entries) {
+			x.reserve()
+			entries, mask = x.entries, uint32(len(x.entries)-1)
+		}
 	}
-	id := g.ids.take()
-	if int(id) >= len(stored) {
-		g.cols[0].grow(int(id) + 1)
-	}
-	g.cols[0].ints[id] = v
-	entries[p] = uint64(tag)<<32 | uint64(uint32(id))
-	x.n++
-	x.reserve()
-	return id, append(order, id)
+	return order
 }
 
 // lookup finds the group of row r, making it if it is missing.

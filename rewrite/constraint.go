@@ -182,7 +182,10 @@ func unknown(c *constraint, e *evaluation) bool {
 func (c *constraint) holdsTest(e *evaluation) (ok bool, failed, why string) {
 	if c.function.test != nil {
 		ok, why := c.function.test(c.function.prepare(c.args, e))
-		return ok, c.String(), why
+		if ok {
+			return true, "", ""
+		}
+		return false, c.String(), why
 	}
 	got, err := c.function.call(c.args, e)
 	if err != nil {

@@ -65,6 +65,9 @@ func (e *Engine) Apply(g *dataflow.Graph, rule *Rule, target *dataflow.Operator,
 		e.Matched(m.export(rule, target))
 	}
 	b := e.builder(g, rule, target, m, values)
+	if b.copy[target] == nil {
+		return nil, nil, fmt.Errorf("rewrite: operator %q is not of the graph that is to be rewritten", target.Name)
+	}
 	if err := b.build(); err != nil {
 		return nil, nil, err
 	}

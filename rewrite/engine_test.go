@@ -241,6 +241,18 @@ func TestParallel(t *testing.T) {
 	if len(refused) != 2 {
 		t.Errorf("refused: %v", refused)
 	}
+	stands, diags := engine.Run(resolved(t, sampleGraphs[0]+"\nrewrite hot-standby() on g"), rewrite.Builtin())
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	copies, _ := engine.Parallel(stands.Graph, rewrite.Builtin(), 2)
+	steps = nil
+	for _, s := range copies.Steps {
+		steps = append(steps, s.Target)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "g.1", "g.2"}, steps); diff != "" {
+		t.Error(diff)
+	}
 	again, _ := engine.Parallel(result.Graph, rewrite.Builtin(), 3)
 	if len(again.Steps) > 0 {
 		t.Errorf("applied again: %v", again.Steps)
@@ -275,11 +287,24 @@ func TestHooks(t *testing.T) {
 	}
 }
 
+func TestForeignTarget(t *testing.T) {
+	rule := rewrite.Builtin().Rule("hot-standby")
+	g, other := resolved(t, sampleGraphs[0]), resolved(t, sampleGraphs[0])
+	engine := &rewrite.Engine{Catalog: catalog}
+	if _, _, err := engine.Apply(g, rule, other.Operator("a"), nil); err == nil || !strings.Contains(err.Error(), "is not of the graph") {
+		t.Error(err)
+	}
+	raw := parseGraph(t, sampleGraphs[0])
+	if _, _, err := engine.Apply(raw, rewrite.Builtin().Rule("pipeline"), raw.Operator("a"), nil); err == nil {
+		t.Error("a graph that is not resolved was rewritten")
+	}
+}
+
 func TestTooLargeRules(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{strings.Repeat("# x\n", rewrite.MaxFile/4+1), "a file of rules has at most"},
 		{"rule r { a2 := any(f := any(a1 := any*)) => a2(f(" + strings.Repeat("map(", rewrite.MaxDepth) + "a1))", "nested more than"},
-		{"rule r { a2 := any(f := any(a1 := any*)) => a2(f(merge(" + strings.Repeat("a1,", rewrite.MaxTokens) + "a1)))", "too long"},
+		{"rule r { a2 := any(f := any(a1 := any*)) => a2(f(merge(" + strings.Repeat("a1,", rewrite.MaxTokens/2) + "a1)))", "too long"},
 		{strings.Repeat("rule r{}", rewrite.MaxRules+1), "at most 1000 rules"},
 		{"rule r { \xff }", "not UTF-8"},
 	} {

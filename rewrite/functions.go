@@ -95,7 +95,10 @@ func buildFunctions() map[string]*function {
 	for _, p := range properties {
 		list = append(list, &function{name: p.name, args: one, test: func(c *call) (bool, string) {
 			props := c.ops[0].Properties()
-			return p.has(props), describe(c.ops[0]) + " " + p.not(props)
+			if p.has(props) {
+				return true, ""
+			}
+			return false, describe(c.ops[0]) + " " + p.not(props)
 		}})
 	}
 	for _, name := range []string{"rate", "backlog", "utilisation", "cost"} {

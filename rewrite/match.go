@@ -99,6 +99,9 @@ func (m *matcher) node(n *patternNode, op *dataflow.Operator, next func() bool) 
 	if m.steps++; m.steps > maxMatchSteps {
 		return false
 	}
+	if op == nil {
+		return m.fail(n.pos, "the graph is not resolved")
+	}
 	if b := m.bound[n.index]; b != nil {
 		if b == op {
 			return next()

@@ -90,7 +90,7 @@ func (b *builder) stage(t *termNode, args []bundle, i, k int) (bundle, error) {
 				return nil, err
 			}
 		} else {
-			inputs = append(inputs, reference{from: n.op})
+			inputs = append(inputs, reference{from: n.op, scope: stageScope(old)})
 		}
 		n = b.makeStage(t, op, stages[s-1], s, i, k)
 		n.inputs, n.last = inputs, s == len(stages)
@@ -101,11 +101,19 @@ func (b *builder) stage(t *termNode, args []bundle, i, k int) (bundle, error) {
 			return nil, err
 		}
 	}
-	e := element{op: n.op, label: outputLabel(""), of: old.Name, input: -1}
+	e := element{op: n.op, label: outputLabel(""), scope: stageScope(old), of: old.Name, input: -1}
 	if main := old.OutputPort(""); n.last && main >= 0 {
 		e.scope, e.schema = old.Outputs[main].Stream, old.Outputs[main].Schema
 	}
 	return bundle{e}, nil
+}
+
+// stageScope is the name by which stages that pass the operator's rows on may call them.
+func stageScope(old *dataflow.Operator) string {
+	if len(old.Inputs) != 1 {
+		return ""
+	}
+	return old.Inputs[0].Scope()
 }
 
 func (b *builder) stageRange(t *termNode, old *dataflow.Operator, stages int) (first, last int, err error) {

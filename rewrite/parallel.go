@@ -13,7 +13,8 @@ import (
 const ParallelEvent = "parallel"
 
 // Parallel applies to each operator of the graph the first rule (by name) with a trigger for
-// ParallelEvent that applies, with k replicas; operators that such a rule has made are left as they are.
+// ParallelEvent that applies, with k replicas. Nodes that rules have added, and what such a rule has made,
+// are left as they are.
 // What does not apply is told in the second result, one error for each operator that none applies to.
 func (e *Engine) Parallel(g *dataflow.Graph, rules *RuleSet, k int) (*Result, []error) {
 	r := &Result{Graph: g}
@@ -36,9 +37,13 @@ func (e *Engine) Parallel(g *dataflow.Graph, rules *RuleSet, k int) (*Result, []
 	return r, refused
 }
 
-// spread tells whether one of the rules has made the operator.
+// spread tells whether one of the rules has made the operator, or any rule has added it.
 func spread(op *dataflow.Operator, rules []*Rule) bool {
-	return op.Origin != nil && slices.ContainsFunc(rules, func(r *Rule) bool { return slices.Contains(op.Origin.Through, r.Name) })
+	if op.Origin == nil {
+		return false
+	}
+	added := op.Origin.Rule != "" && len(op.Origin.Lineage) == 0
+	return added || slices.ContainsFunc(rules, func(r *Rule) bool { return slices.Contains(op.Origin.Through, r.Name) })
 }
 
 func (e *Engine) spreadOne(r *Result, op *dataflow.Operator, rules []*Rule, k int) error {

@@ -17,7 +17,7 @@ const (
 	MaxFile     = 1 << 20 // bytes in a file of rules
 	MaxRules    = 1000    // rules in a file
 	MaxDepth    = 2500    // brackets inside brackets
-	MaxTokens   = 100_000 // words and signs in a rule
+	MaxTokens   = 50_000  // words and signs in a rule
 	MaxReplicas = 1024    // replicas of one operator
 )
 

@@ -1,6 +1,7 @@
 package expr_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -477,6 +478,42 @@ func TestCastsByHand(t *testing.T) {
 	})
 }
 
+// selects holds conditions to the rows that they select.
+func selects(t *testing.T, tab *table, facts map[string][]int32) {
+	t.Helper()
+	rows := tab.slice(0, len(tab.rows))
+	for sql, want := range facts {
+		p, errs := expr.CompilePredicate(sql, expr.NewScope("flow", tab.schema))
+		if len(errs) > 0 {
+			t.Errorf("%s is refused: %v", sql, errs)
+			continue
+		}
+		ctx := &expr.Context{}
+		if got := p.Select(ctx, rows, nil, nil); !slices.Equal(got, want) || len(ctx.Errors()) > 0 {
+			t.Errorf("%s selects %v, not %v (%v)", sql, got, want, ctx.Errors())
+		}
+	}
+}
+
+// TestUnboundedFloatsByHand: files may hold infinities and not-a-number, which is equal to itself and above
+// all others.
+func TestUnboundedFloatsByHand(t *testing.T) {
+	tab := &table{
+		types:  []naive.Type{naive.FloatType, naive.FloatType},
+		schema: &dataflow.Schema{Columns: []dataflow.Column{{Name: "x", Type: dataflow.FloatType}, {Name: "nan", Type: dataflow.FloatType}}},
+	}
+	for _, f := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1, math.Copysign(0, -1)} {
+		tab.rows = append(tab.rows, []naive.Value{{Float: f}, {Float: math.NaN()}})
+	}
+	selects(t, tab, map[string][]int32{
+		"x = nan": {0}, "x <> nan": {1, 2, 3, 4}, "x < nan": {1, 2, 3, 4}, "x >= nan": {0}, "x > nan": {}, "nan > x": {1, 2, 3, 4},
+		"x = x": {0, 1, 2, 3, 4}, "x IS DISTINCT FROM nan": {1, 2, 3, 4}, "x IN (nan, 1e0)": {0, 3}, "x NOT IN (nan, 1e0)": {1, 2, 4},
+		"x > 0e0": {0, 1, 3}, "x >= 0e0": {0, 1, 3, 4}, "x < 1e0": {2, 4}, "x <= 1e0": {2, 3, 4}, "x = 1e0": {3}, "x <> 1e0": {0, 1, 2, 4},
+		"NOT x > 0e0": {2, 4}, "NOT x <= 1e0": {0, 1}, "x BETWEEN 0e0 AND 1e308": {3, 4}, "x NOT BETWEEN 0e0 AND 1e308": {0, 1, 2},
+		"0e0 = x": {4}, "x IN (0e0)": {4}, "greatest(x, 1e0) = nan": {0}, "least(x, nan) = nan": {0}, "x + 1 = x": {0, 1, 2}, "-x < 0e0": {1, 3}, "x * 2 > 1e308": {0, 1},
+	})
+}
+
 // TestSelectInByHand: a constant NULL in the list, NULL among the rows, with a value of the list hidden
 // beneath it.
 func TestSelectInByHand(t *testing.T) {
@@ -489,32 +526,14 @@ func TestSelectInByHand(t *testing.T) {
 	a, b, null := []naive.Value{{Text: "a"}, {Int: 1}}, []naive.Value{{Text: "b"}, {Int: 2}}, []naive.Value{{Null: true}, {Null: true}}
 	tab.rows = [][]naive.Value{a, null, b, a, null, a, b}
 	tab.hidden = [][]naive.Value{a, a, a, a, a, a, a}
-	rows := tab.slice(0, len(tab.rows))
-	for _, c := range []struct {
-		sql  string
-		want []int32
-	}{
-		{"s IN ('a', NULL)", []int32{0, 3, 5}},
-		{"n IN (1, NULL)", []int32{0, 3, 5}},
-		{"s IN ('a', 'c')", []int32{0, 3, 5}},
-		{"n IN (1, 1000000)", []int32{0, 3, 5}},
-		{"s NOT IN ('a', 'c')", []int32{2, 6}},
-		{"n NOT IN (1, 1000000)", []int32{2, 6}},
-		{"s NOT IN ('a', NULL)", []int32{}},
-		{"n NOT IN (1, NULL)", []int32{}},
-		{"s IN ('a', s)", []int32{0, 2, 3, 5, 6}},
-		{"NOT (n IN (1, NULL))", []int32{}},
-		{"s IN ('a', NULL) IS NULL", []int32{1, 2, 4, 6}},
-	} {
-		p, errs := expr.CompilePredicate(c.sql, expr.NewScope("flow", tab.schema))
-		if len(errs) > 0 {
-			t.Errorf("%s is refused: %v", c.sql, errs)
-			continue
-		}
-		if got := p.Select(&expr.Context{}, rows, nil, nil); !slices.Equal(got, c.want) {
-			t.Errorf("%s selects %v, not %v", c.sql, got, c.want)
-		}
-	}
+	selects(t, tab, map[string][]int32{
+		"s IN ('a', NULL)": {0, 3, 5}, "n IN (1, NULL)": {0, 3, 5},
+		"s IN ('a', 'c')": {0, 3, 5}, "n IN (1, 1000000)": {0, 3, 5},
+		"s NOT IN ('a', 'c')": {2, 6}, "n NOT IN (1, 1000000)": {2, 6},
+		"s NOT IN ('a', NULL)": {}, "n NOT IN (1, NULL)": {}, "NOT (n IN (1, NULL))": {},
+		"s IN ('a', s)": {0, 2, 3, 5, 6}, "s IN ('a', NULL) IS NULL": {1, 2, 4, 6},
+		"n IS NULL": {1, 4}, "n = 1 OR n IS NULL": {0, 1, 3, 4, 5}, "n <> 1": {2, 6}, "n IS DISTINCT FROM 1": {1, 2, 4, 6},
+	})
 }
 
 func TestNamesByHand(t *testing.T) {

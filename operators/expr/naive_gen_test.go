@@ -249,10 +249,55 @@ func (g *generator) pair(depth int) (a, b *naive.Node) {
 	return g.expression(k, depth), g.expression(k, depth)
 }
 
+// multiplyAdd draws the sum or difference of a product with a constant, and something.
+func (g *generator) multiplyAdd(k naive.Kind, depth int) *naive.Node {
+	var c, y *naive.Node
+	if k == naive.Int {
+		c = constantInt(pick[int64](g, 0, 1, -1, 2, 3, -7, 10, 1<<31, 1<<61, 1<<62, math.MinInt64, math.MaxInt64))
+	} else {
+		c = naive.Literal(naive.FloatType, randomValue(g.t, naive.FloatType))
+	}
+	x := g.expression(k, depth)
+	if g.chance(2) {
+		x, c = c, x
+	}
+	product := naive.New("*", x, c)
+	if y = g.expression(k, depth); g.chance(2) {
+		y = g.literal(k)
+	}
+	if g.chance(2) {
+		return naive.New(pick(g, "+", "-"), product, y)
+	}
+	return naive.New(pick(g, "+", "-"), y, product)
+}
+
+// bounds draws comparisons of one column with constants.
+func (g *generator) bounds() *naive.Node {
+	k := pick(g, naive.Int, naive.Float, naive.Timestamp, naive.Duration, naive.Decimal, naive.String)
+	x := g.column(k)
+	constant := func() *naive.Node {
+		if g.chance(2) { // one that occurs
+			if v := g.tab.rows[g.int(0, len(g.tab.rows)-1)][x.Column]; !v.Null && k != naive.Timestamp {
+				return naive.Literal(x.Type, v)
+			}
+		}
+		return g.literal(k)
+	}
+	compare := func() *naive.Node {
+		if g.chance(3) {
+			return naive.New(pick(g, comparisons...), constant(), x)
+		}
+		return naive.New(pick(g, comparisons...), x, constant())
+	}
+	return naive.New(pick(g, "and", "and", "or"), compare(), compare())
+}
+
 var comparisons = []string{"=", "<>", "!=", "<", "<=", ">", ">="}
 
 func (g *generator) bool(depth int) *naive.Node {
-	switch g.int(0, 13) {
+	switch g.int(0, 14) {
+	case 14:
+		return g.bounds()
 	case 0, 1, 2:
 		a, b := g.pair(depth)
 		return naive.New(pick(g, comparisons...), a, b)
@@ -365,7 +410,9 @@ var (
 )
 
 func (g *generator) integer(depth int) *naive.Node {
-	switch g.int(0, 11) {
+	switch g.int(0, 12) {
+	case 12:
+		return g.multiplyAdd(naive.Int, depth)
 	case 0, 1, 2, 3:
 		return naive.New(pick(g, "+", "-", "*", "/", "%"), g.expression(naive.Int, depth), g.expression(naive.Int, depth))
 	case 4:
@@ -396,7 +443,9 @@ func (g *generator) integer(depth int) *naive.Node {
 }
 
 func (g *generator) float(depth int) *naive.Node {
-	switch g.int(0, 8) {
+	switch g.int(0, 9) {
+	case 9:
+		return g.multiplyAdd(naive.Float, depth)
 	case 0, 1, 2:
 		a, b := g.expression(naive.Float, depth), g.number(depth)
 		if g.chance(2) {

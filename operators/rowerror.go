@@ -48,7 +48,8 @@ type RowErrors struct {
 
 // NewRowErrors makes the RowErrors of an operator that has the parameter OnError.
 func NewRowErrors(ctx *Context) *RowErrors {
-	return &RowErrors{ctx: ctx, policy: ctx.Op.Value(OnError.Name), out: ctx.Port(ErrorsPort.Name)}
+	// An empty selection must not be nil, which would mean all rows.
+	return &RowErrors{ctx: ctx, policy: ctx.Op.Value(OnError.Name), out: ctx.Port(ErrorsPort.Name), sel: []int32{}}
 }
 
 // Handle is called with the rows of b that failed, in rising order and each once. sel lists the rows

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -282,7 +283,7 @@ func (s *source) countBad(bad []BadRow) {
 	}
 	s.dead.Reset()
 	for i := range bad {
-		s.dead.Cols[0].AppendBytes(bad[i].Raw)
+		s.dead.Cols[0].AppendBytes(bytes.ToValidUTF8(bad[i].Raw, []byte("\uFFFD")))
 		s.dead.Cols[1].AppendBytes([]byte(s.place(&bad[i])))
 		s.dead.Cols[2].AppendBytes([]byte(bad[i].Reason))
 	}

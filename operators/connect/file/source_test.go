@@ -122,6 +122,18 @@ func TestTakeCutsAnywhere(t *testing.T) {
 	})
 }
 
+// TestDeadLettersAreText: what is not UTF-8 is shown as a replacement character.
+func TestDeadLettersAreText(t *testing.T) {
+	s := sourceOver([]*Chunk{{Batch: numbers(), Bad: []BadRow{{Line: 1, Raw: []byte("a\xffb"), Reason: "bad"}}}}, "dead-letter")
+	r, err := s.Next(context.Background(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(r.Errors.Cols[0].Bytes(0)); got != "a\uFFFDb" {
+		t.Errorf("dead letter %q", got)
+	}
+}
+
 func TestLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limiter{perSecond: 100}

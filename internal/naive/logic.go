@@ -38,6 +38,10 @@ func (n *Node) is(want bool, row []Value) (bool, error) {
 	switch n.Op {
 	case "not":
 		return n.Args[0].is(!want, row)
+	case "cast": // from bool to bool, which changes nothing
+		if n.Args[0].Type.Kind == Bool {
+			return n.Args[0].is(want, row)
+		}
 	case "between", "not between":
 		x, lo, hi := n.Args[0], n.Args[1], n.Args[2]
 		inside := New("and", New(">=", x, lo), New("<=", x, hi))

@@ -78,7 +78,8 @@ func (c *Change) tasks(old, new *Physical) map[*Task]*Task {
 }
 
 // signature is equal for tasks one of which can go on as the other: all of its operators but for
-// parameters that can be set, and for which streams of other tasks they read and who reads theirs.
+// parameters that can be set, and for which streams of other tasks they read (of the same types) and who
+// reads theirs.
 func (t *Task) signature() string {
 	var b strings.Builder
 	own := make(map[*Operator]bool, len(t.Operators))
@@ -95,9 +96,15 @@ func (t *Task) signature() string {
 		for _, p := range op.Annotations {
 			fmt.Fprintf(&b, " %q=%q", p.Name, p.Value)
 		}
+		columns := ""
 		for i := range op.Inputs {
-			if in := &op.Inputs[i]; own[in.From] {
+			in := &op.Inputs[i]
+			if own[in.From] {
 				fmt.Fprintf(&b, " %d<%q.%d", i, in.From.Name, in.Output)
+			}
+			if in.Schema != nil && in.Schema.String() != columns { // inputs of one type may be any number
+				columns = in.Schema.String()
+				b.WriteString(" " + columns)
 			}
 		}
 		b.WriteByte('\n')

@@ -15,6 +15,7 @@ run: build
 
 test: build lint
 	$(GO) test -race -tags invariants $(PKGS)
+	cd bench && $(GO) test .
 
 lint:
 	$(GO) vet $(PKGS)
@@ -31,7 +32,7 @@ setup:
 	@scripts/install-packages $(PACKAGES)
 
 bench: build
-	@scripts/install-packages miller mawk
+	@scripts/install-packages miller mawk g++
 	cd bench && $(GO) run .
 
 clean:

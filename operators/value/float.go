@@ -133,27 +133,31 @@ func AppendFloat(dst []byte, v float64) []byte {
 	return dst
 }
 
-// maxFastDecimals is how many digits after the point fewDecimals looks for.
-const maxFastDecimals = 9
-
-// fewDecimals returns m and the least k with a = m / 10^k, as the nearest float. Below 10^15 each such m
-// has its own float, so the digits of m are the shortest ones.
+// fewDecimals returns m and the least k, at most 9, with a = m / 10^k, as the nearest float; ok is false if
+// there is none, or if m would not be below 10^15. Below that each such m has its own float, so the
+// digits of m are the shortest ones: 6 and 9 places are tried, and zeros at the end dropped.
 func fewDecimals(a float64) (m uint64, k int, ok bool) {
-	for k = 0; k <= maxFastDecimals; k++ {
-		x := a * exactPow10[k]
-		if x >= 1e15 {
-			return 0, 0, false
-		}
-		m = uint64(x + 0.5)
-		f := float64(m)
-		if d := x - f; d > x*1e-15 || -d > x*1e-15 {
-			continue
-		}
-		if f/exactPow10[k] == a {
-			return m, k, true
-		}
+	if m = uint64(a); float64(m) == a {
+		return m, 0, true
 	}
-	return 0, 0, false
+	switch {
+	case a >= 1e9:
+		return 0, 0, false
+	case float64(uint64(a*1e6+0.5))/1e6 == a:
+		m, k = uint64(a*1e6+0.5), 6
+	case a < 1e6 && float64(uint64(a*1e9+0.5))/1e9 == a:
+		m, k = uint64(a*1e9+0.5), 9
+	default:
+		return 0, 0, false
+	}
+	for k > 0 {
+		q := m / 10
+		if q*10 != m {
+			break
+		}
+		m, k = q, k-1
+	}
+	return m, k, true
 }
 
 // appendFixed appends m / 10^k; k is at most 9.

@@ -271,8 +271,6 @@ func (p *presence) resetSeen(slots []int32) {
 	}
 }
 
-func (p *presence) has(slot int32) bool { return !p.on || p.seen[slot] }
-
 // valid returns the bitmap of the slots that have seen a value, nil if all have, reusing old.
 func (p *presence) valid(slots []int32, old batch.Bitmap) batch.Bitmap {
 	if !p.on {

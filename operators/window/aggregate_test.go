@@ -61,11 +61,10 @@ func eventBatch(events []event) *batch.Batch {
 
 // rig is a running aggregate operator with its outputs.
 type rig struct {
-	t        interface{ Fatal(...any) }
-	op       operators.Operator
-	ctx      *operators.Context
-	outs     map[string]*gather
-	received int
+	t    interface{ Fatal(...any) }
+	op   operators.Operator
+	ctx  *operators.Context
+	outs map[string]*gather
 }
 
 // newRig runs an aggregate with the given parameters ("name: value" each) and outputs.

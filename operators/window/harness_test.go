@@ -118,12 +118,11 @@ func vectorOf(t dataflow.Type, values []any) *batch.Vector {
 
 // step is something that happens to an operator: rows or, if advance, the end of an epoch.
 type step struct {
-	rows     []modelRow
-	scalar   bool // the first row's watermark is to serve for all
-	gaps     bool // rows that do not count stand between the others
-	advance  bool
-	mark     int64
-	wantLate bool
+	rows    []modelRow
+	scalar  bool // the first row's watermark is to serve for all
+	gaps    bool // rows that do not count stand between the others
+	advance bool
+	mark    int64
 }
 
 // query is a query on evaluated rows, for the core and the model.

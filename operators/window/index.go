@@ -100,9 +100,6 @@ func (a *ids) give(list []int32) {
 	slices.Reverse(a.free[k:])
 }
 
-// live is how many numbers are in use.
-func (a *ids) live() int { return a.n - len(a.free) }
-
 // extend returns s with length n. What is added is zero. Large slices grow by a quarter only, which
 // bounds what a big state wastes.
 func extend[T any](s []T, n int) []T {

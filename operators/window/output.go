@@ -17,7 +17,6 @@ type outputs struct {
 	main   operators.Output
 	dead   *batch.Batch
 	out    *batch.Batch
-	sel    []int32
 	having []int32
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"sluice/dataflow"
+	"sluice/operators"
 	"sluice/operators/expr"
 )
 
@@ -61,7 +62,7 @@ func stages(op *dataflow.Operator) []dataflow.Stage {
 		s := dataflow.Stage{Type: op.Type}
 		for _, p := range []dataflow.Param{
 			{Name: "group-by", Value: c.GroupBy}, {Name: "window", Value: op.Value("window")}, {Name: "select", Value: c.Select},
-			{Name: "having", Value: c.Having}, {Name: "on-error", Value: op.Value("on-error")},
+			{Name: "having", Value: c.Having}, {Name: "on-error", Value: operators.StagePolicy(op)},
 		} {
 			if strings.TrimSpace(p.Value) != "" {
 				s.Params = append(s.Params, p)

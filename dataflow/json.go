@@ -19,6 +19,22 @@ type (
 		Params  map[string]string `json:"params"`
 		Inputs  []string          `json:"inputs"`  // streams
 		Outputs []string          `json:"outputs"` // streams
+
+		// What rewriting has added.
+		Annotations map[string]string `json:"annotations,omitempty"`
+		Placement   []placementJSON   `json:"placement,omitempty"`
+		Standby     bool              `json:"standby,omitempty"`
+		Origin      *originJSON       `json:"origin,omitempty"`
+	}
+	originJSON struct {
+		Of        string   `json:"of"`
+		Lineage   []string `json:"lineage,omitempty"`
+		Rule      string   `json:"rule,omitempty"`
+		Step      int      `json:"step,omitempty"`
+		Replica   int      `json:"replica,omitempty"`
+		Replicas  int      `json:"replicas,omitempty"`
+		Stage     int      `json:"stage,omitempty"`
+		KeyGroups string   `json:"keygroups,omitempty"` // "0-359"; left out for all of them
 	}
 	streamJSON struct {
 		Name      string       `json:"name"`
@@ -49,7 +65,8 @@ type (
 //	  ]
 //	}
 //
-// Parameters are those that were written. A stream that is not an operator's main output has its "port".
+// An operator that rewriting made, placed or changed also has its "origin" (what it does the work of, and the
+// rule and step that made it), "placement", "standby" and "annotations". Parameters are those that were written. A stream that is not an operator's main output has its "port".
 func (g *Graph) JSON() ([]byte, error) {
 	j := graphJSON{Name: g.Name, Operators: []operatorJSON{}, Streams: []streamJSON{}}
 	for _, op := range g.Operators {
@@ -64,6 +81,7 @@ func (g *Graph) JSON() ([]byte, error) {
 			o.Outputs = append(o.Outputs, op.Outputs[i].Stream)
 			j.Streams = append(j.Streams, streamOf(op, &op.Outputs[i]))
 		}
+		o.rewritten(op)
 		j.Operators = append(j.Operators, o)
 	}
 	var b bytes.Buffer
@@ -74,6 +92,26 @@ func (g *Graph) JSON() ([]byte, error) {
 		return nil, fmt.Errorf("dataflow: graph as JSON: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// rewritten adds what rewriting has added to the operator.
+func (o *operatorJSON) rewritten(op *Operator) {
+	if len(op.Annotations) > 0 {
+		o.Annotations = make(map[string]string, len(op.Annotations))
+	}
+	for _, a := range op.Annotations {
+		o.Annotations[a.Name] = a.Value
+	}
+	for _, p := range op.Placement {
+		o.Placement = append(o.Placement, placementJSON(p))
+	}
+	o.Standby = op.Standby
+	if from := op.Origin; from != nil {
+		o.Origin = &originJSON{from.Of, from.Lineage, from.Rule, from.Step, from.Replica, from.Replicas, from.Stage, ""}
+		if from.Groups != (GroupRange{}) {
+			o.Origin.KeyGroups = from.Groups.String()
+		}
+	}
 }
 
 func streamOf(op *Operator, out *Output) streamJSON {

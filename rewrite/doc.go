@@ -239,6 +239,27 @@ the escapes of Go. "#" and "//" start a comment; the comment lines directly abov
 A file has at most MaxFile bytes and MaxRules rules, a rule at most MaxTokens words and signs with brackets up to
 MaxDepth deep, an operator at most MaxReplicas replicas.
 
+# The engine
+
+	rules := rewrite.Builtin()
+	mine, diags := rewrite.ParseRules("my.rules", text, catalog)
+	diags = append(diags, rules.Add(mine)...)
+	engine := &rewrite.Engine{Catalog: catalog}
+	result, more := engine.Run(graph, rules) // applies graph.Rewrites
+	for _, step := range result.Steps {
+		fmt.Printf("%s on %s\n%s", step.Rule.Name, step.Target, step.Diff)
+	}
+
+Run applies the rewrites of a spec, Apply one rule to one operator, Parallel all rules with the event parallel;
+Triggered and Applies tell whether a rule would apply. Graphs are values: each step makes a new one, resolved, and
+leaves the old one as it was. Operators that a rule makes have a dataflow.Origin, which says what they stand for; with
+it dataflow.Compare finds the state that moves between two graphs. Two hooks, Matched and Applied, see each
+application before and after its result is built.
+
+Matching starts at the target and follows the pattern from there, so its time does not depend on the size of the graph;
+Apply copies and resolves the graph, in time proportional to its size. All orders are those of the graph and of the
+rule: the same rules on the same graph give the same result, names included.
+
 # Not covered
 
 Rules have no arithmetic, and no pattern matches a chain of any length. A rule does not see rows.

@@ -152,7 +152,9 @@ func TestNamesOfRulesMeanNothing(t *testing.T) {
 					continue
 				}
 				applied++
-				if diff := cmp.Diff(describeAll(t, one), describeAll(t, two)); diff != "" {
+				first := strings.ReplaceAll(describeAll(t, one), rule.Name+"#", "other-name#")
+				first = strings.ReplaceAll(first, `"rule": "`+rule.Name+`"`, `"rule": "other-name"`)
+				if diff := cmp.Diff(first, describeAll(t, two)); diff != "" {
 					t.Errorf("%s under another name:\n%s", rule.Name, diff)
 				}
 				if strings.ReplaceAll(step.Diff, rule.Name+"#", "other-name#") != other.Diff {
@@ -175,7 +177,7 @@ func describeAll(t *testing.T, g *dataflow.Graph) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return regexp.MustCompile(`@\{\S+?#`).ReplaceAllString(string(j)+g.Term(dataflow.TermOptions{Params: true})+p.Text(), "@{#")
+	return string(j) + g.Term(dataflow.TermOptions{Params: true}) + p.Text()
 }
 
 type measures map[string]float64

@@ -52,6 +52,12 @@ func TestRules(t *testing.T) {
 					return p.Dot()
 				}
 				return p.Text()
+			case "json":
+				j, err := graph.JSON()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(j)
 			case "mark":
 				marked = graph
 				return "ok\n"

@@ -53,8 +53,8 @@ func NewRowErrors(ctx *Context) *RowErrors {
 }
 
 // Handle is called with the rows of b that failed, in rising order and each once. sel lists the rows
-// that the operator works on (nil: all). It returns sel without the failed rows, valid until the next
-// call, or the error that ends the query.
+// that the operator works on (nil: all). It returns sel without the failed rows, which is not nil if
+// there are any, valid until the next call, or the error that ends the query.
 func (r *RowErrors) Handle(b *batch.Batch, sel []int32, errs []expr.RowError) ([]int32, error) {
 	if len(errs) == 0 {
 		return sel, nil
@@ -70,6 +70,9 @@ func (r *RowErrors) Handle(b *batch.Batch, sel []int32, errs []expr.RowError) ([
 	default:
 		e := errs[0]
 		return nil, fmt.Errorf("%s: %s; the row is %s", r.place(b, e.Row), e.Message, AppendRow(nil, b, int(e.Row)))
+	}
+	if r.sel == nil {
+		r.sel = []int32{} // nil would be all rows
 	}
 	r.sel = without(r.sel[:0], b.Len, sel, errs)
 	return r.sel, nil

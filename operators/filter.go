@@ -36,10 +36,19 @@ func filterStages(op *dataflow.Operator) []dataflow.Stage {
 	var stages []dataflow.Stage
 	for _, c := range parts {
 		stages = append(stages, dataflow.Stage{Type: op.Type, Params: []dataflow.Param{
-			{Name: "condition", Value: c}, {Name: OnError.Name, Value: op.Value(OnError.Name)},
+			{Name: "condition", Value: c}, {Name: OnError.Name, Value: StagePolicy(op)},
 		}})
 	}
 	return stages
+}
+
+// StagePolicy is the parameter on-error of the stages of op. A stage has no output errors; where that of
+// op has a reader, no rule may divide it, and where it has none, skipping a bad row does the same.
+func StagePolicy(op *dataflow.Operator) string {
+	if policy := op.Value(OnError.Name); policy != "dead-letter" {
+		return policy
+	}
+	return "skip"
 }
 
 // OutputSchemas gives the schema of each output of op, whose main output is of type main.

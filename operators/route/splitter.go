@@ -17,7 +17,7 @@ var Splitter = &dataflow.Descriptor{
 		{Name: "key", Type: dataflow.TextParam, Doc: "Expressions, separated by commas; rows for which they are equal go to one output."},
 	},
 	MinInputs: 1, MaxInputs: 1, ManyOutputs: true,
-	Stateless: true, Deterministic: true,
+	Stateless: true, Deterministic: true, Divides: true, Passthrough: true,
 	Check: func(c *dataflow.Check) []*dataflow.Schema {
 		if c.Inputs[0].Schema != nil {
 			_, errs := compileKey(c.Op, expr.NewScope(c.Inputs[0].Stream, c.Inputs[0].Schema))

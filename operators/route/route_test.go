@@ -199,3 +199,20 @@ func TestParseGroups(t *testing.T) {
 		}
 	}
 }
+
+func TestParseRoutes(t *testing.T) {
+	r, err := parseRoutes("100-719=1, 0-99=2", 2)
+	if err != nil || r[0] != 1 || r[99] != 1 || r[100] != 0 || r[719] != 0 {
+		t.Errorf("routes %v, error %v", r, err)
+	}
+	for text, want := range map[string]string{
+		"0-719":            "must have the form",
+		"0-719=3":          "must have the form",
+		"0-99=1, 99-719=2": "key group 99 to two outputs",
+		"0-99=1":           "key group 100 to no output",
+	} {
+		if _, err := parseRoutes(text, 2); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+}

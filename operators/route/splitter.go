@@ -2,6 +2,8 @@ package route
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"sluice/dataflow"
 	"sluice/dataflow/batch"
@@ -15,6 +17,7 @@ var Splitter = &dataflow.Descriptor{
 	Doc:  "Divides a stream among its outputs: by key, or where there is none epoch by epoch.",
 	Params: []dataflow.ParamDesc{
 		{Name: "key", Type: dataflow.TextParam, Doc: "Expressions, separated by commas; rows for which they are equal go to one output."},
+		{Name: "routes", Type: dataflow.TextParam, Settable: true, Doc: "Which output gets which of the key groups 0-719, as in 0-359=1, 360-719=2; by default equal parts."},
 	},
 	MinInputs: 1, MaxInputs: 1, ManyOutputs: true,
 	Stateless: true, Deterministic: true, Divides: true, Passthrough: true,
@@ -23,8 +26,50 @@ var Splitter = &dataflow.Descriptor{
 			_, errs := compileKey(c.Op, expr.NewScope(c.Inputs[0].Stream, c.Inputs[0].Schema))
 			operators.ReportExpression(c, "key", errs)
 		}
+		if _, err := parseRoutes(c.Op.Value("routes"), len(c.Op.Outputs)); err != nil {
+			c.ParamErrorf("routes", 0, "", "%s", err)
+		}
 		return sameForAll(c)
 	},
+}
+
+// routes says to which output, from 0, each key group goes.
+type routes [dataflow.KeyGroups]int32
+
+// parseRoutes reads routes such as "0-359=1, 360-719=2" to k outputs. Every key group must have one; no
+// text gives each output an equal part.
+func parseRoutes(text string, k int) (*routes, error) {
+	r := &routes{}
+	if strings.TrimSpace(text) == "" {
+		for i := range k {
+			from, to := GroupRange(i, k)
+			for g := from; g < to; g++ {
+				r[g] = int32(i)
+			}
+		}
+		return r, nil
+	}
+	for entry := range strings.SplitSeq(text, ",") {
+		groups, output, _ := strings.Cut(strings.TrimSpace(entry), "=")
+		from, to, err := parseGroups(groups)
+		n, err2 := strconv.Atoi(output)
+		if err != nil || err2 != nil || n < 1 || n > k {
+			return nil, fmt.Errorf("routes must have the form FIRST-LAST=OUTPUT, with key groups 0-%d and outputs 1-%d; one is %q", dataflow.KeyGroups-1, k, entry)
+		}
+		for g := from; g < to; g++ {
+			if r[g] != 0 {
+				return nil, fmt.Errorf("routes gives key group %d to two outputs", g)
+			}
+			r[g] = int32(n)
+		}
+	}
+	for g := range r {
+		if r[g] == 0 {
+			return nil, fmt.Errorf("routes gives key group %d to no output", g)
+		}
+		r[g]--
+	}
+	return r, nil
 }
 
 // sameForAll gives every output the type of the first input.
@@ -77,7 +122,7 @@ func GroupRange(i, k int) (from, to int) {
 type splitter struct {
 	ctx   *operators.Context
 	keys  *keyGroups // nil: by epoch
-	owner [dataflow.KeyGroups]int32
+	owner *routes
 	sels  [][]int32
 	epoch int64 // the last that has ended; the turn follows from it alone
 	out   batch.Batch
@@ -94,15 +139,13 @@ func NewSplitter(ctx *operators.Context) (operators.Operator, error) {
 	if k == 0 {
 		return nil, fmt.Errorf("a splitter needs at least one output")
 	}
-	s := &splitter{ctx: ctx, sels: make([][]int32, k)}
+	owner, err := parseRoutes(ctx.Op.Value("routes"), k)
+	if err != nil {
+		return nil, err
+	}
+	s := &splitter{ctx: ctx, sels: make([][]int32, k), owner: owner}
 	if p != nil {
 		s.keys = &keyGroups{hash: p}
-	}
-	for i := range k {
-		from, to := GroupRange(i, k)
-		for g := from; g < to; g++ {
-			s.owner[g] = int32(i)
-		}
 	}
 	return s, nil
 }

@@ -19,13 +19,14 @@ Applied to the operator late of
 
 by <rewrite rule="hot-standby" operator="late"/>, it gives
 
-  - late := filter(source)
-  - late.multicast := multicast(source)
-  - late.1 := filter(late.multicast.1) @{hot-standby#1:p1}
-  - late.2 := filter(late.multicast.2) @{hot-standby#1:p2}
-  - late.stream-selector := stream-selector(late.1, late.2)
-  - sink := writer(late)
-  - sink := writer(late.stream-selector)
+	step 1: rule hot-standby on late
+	- late := filter(source)
+	+ late.multicast := multicast(source)
+	+ late.1 := filter(late.multicast.1) @{hot-standby#1:p1}
+	+ late.2 := filter(late.multicast.2) @{hot-standby#1:p2}
+	+ late.stream-selector := stream-selector(late.1, late.2)
+	- sink := writer(late)
+	+ sink := writer(late.stream-selector)
 
 A rule has a pattern, which says what part of a graph it is about, constraints in brackets, which say when it
 may be applied, and after the arrow the result, which says what stands there afterwards. A spec loads rules of

@@ -87,7 +87,7 @@ func (r *RowErrors) place(b *batch.Batch, row int32) string {
 			n++
 		}
 	}
-	return fmt.Sprintf("row %d of stream %q", before+n+1, r.ctx.Op.Inputs[0].Stream)
+	return fmt.Sprintf("row %d of stream %q", before+n+1, r.ctx.Op.Inputs[0].Scope())
 }
 
 func (r *RowErrors) deadLetter(b *batch.Batch, errs []expr.RowError) error {

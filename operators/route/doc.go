@@ -10,7 +10,8 @@
 //
 // A splitter with a key sends all rows of a key to one output. A key is hashed by the function hash,
 // which is the same in every process and release, into one of dataflow.KeyGroups key groups, and of k
-// outputs number i gets the groups from i*KeyGroups/k up to (i+1)*KeyGroups/k. Without a key whole
+// outputs number i gets the groups from i*KeyGroups/k up to (i+1)*KeyGroups/k. A row
+// whose key cannot be computed goes with group 0, to be a bad row of the operator behind. Without a key whole
 // epochs take turns: a merge behind it, which reads each epoch input by input, then gives the rows in
 // the order in which they came.
 package route

@@ -20,7 +20,7 @@ var PartitionFilter = &dataflow.Descriptor{
 		{Name: "groups", Type: dataflow.TextParam, Required: true, Settable: true, Doc: "The key groups FIRST-LAST that are passed on, of 0-719."},
 	},
 	MinInputs: 1, MaxInputs: 1, Output: true,
-	Stateless: true, Deterministic: true, Divides: true,
+	Added: true, Stateless: true, Deterministic: true, Divides: true,
 	Check: func(c *dataflow.Check) []*dataflow.Schema {
 		if c.Inputs[0].Schema != nil {
 			_, errs := compileKey(c.Op, expr.NewScope(c.Inputs[0].Stream, c.Inputs[0].Schema))
@@ -68,10 +68,7 @@ func NewPartitionFilter(ctx *operators.Context) (operators.Operator, error) {
 
 // Process implements operators.Operator.
 func (f *partitionFilter) Process(_ int, b *batch.Batch) error {
-	hashes, err := f.keys.eval(*f.ctx.Clock, b)
-	if err != nil {
-		return err
-	}
+	hashes := f.keys.eval(*f.ctx.Clock, b)
 	f.sel = f.sel[:0]
 	if b.Sel == nil {
 		for i, h := range hashes[:b.Len] {

@@ -13,7 +13,7 @@ var Multicast = &dataflow.Descriptor{
 	Name:      "multicast",
 	Doc:       "Sends each row to all outputs.",
 	MinInputs: 1, MaxInputs: 1, ManyOutputs: true,
-	Stateless: true, Deterministic: true, Passthrough: true,
+	Added: true, Stateless: true, Deterministic: true, Passthrough: true,
 	Check: sameForAll,
 }
 
@@ -25,7 +25,7 @@ var Failover = &dataflow.Descriptor{
 		{Name: "active", Type: dataflow.IntParam, Default: "1", Min: 1, Settable: true, Doc: "Number of the active output, from 1."},
 	},
 	MinInputs: 1, MaxInputs: 1, ManyOutputs: true,
-	Stateless: true, Deterministic: true, Passthrough: true,
+	Added: true, Stateless: true, Deterministic: true, Passthrough: true,
 	Check: func(c *dataflow.Check) []*dataflow.Schema {
 		if n, err := strconv.Atoi(c.Op.Value("active")); err == nil && n > len(c.Op.Outputs) {
 			c.ParamErrorf("active", 0, "", "active must be the number of an output, 1 to %d", len(c.Op.Outputs))
@@ -39,7 +39,7 @@ var Merge = &dataflow.Descriptor{
 	Name:      "merge",
 	Doc:       "Joins the streams of partitions into one. Within an epoch the rows come input by input, so the rows of a key, which are all in one partition, keep their order.",
 	MinInputs: 1, MaxInputs: -1, Output: true,
-	Stateless: true, Deterministic: true, Passthrough: true,
+	Added: true, Stateless: true, Deterministic: true, Passthrough: true,
 	Check: checkCopies,
 }
 
@@ -48,7 +48,7 @@ var Selector = &dataflow.Descriptor{
 	Name:      "stream-selector",
 	Doc:       "Takes each row from whichever input brings it first; its inputs are copies of one stream, or some of them are of standbys and bring nothing.",
 	MinInputs: 1, MaxInputs: -1, Output: true,
-	Stateless: true, Deterministic: true, Passthrough: true,
+	Added: true, Stateless: true, Deterministic: true, Passthrough: true, Races: true,
 	Check: checkCopies,
 }
 
@@ -56,11 +56,11 @@ var Selector = &dataflow.Descriptor{
 var (
 	NetWriter = &dataflow.Descriptor{
 		Name: "netwriter", Doc: "The end of an edge that leaves its task.",
-		MinInputs: 1, MaxInputs: 1, Output: true, Stateless: true, Deterministic: true, Check: checkCopies,
+		MinInputs: 1, MaxInputs: 1, Output: true, Added: true, Stateless: true, Deterministic: true, Check: checkCopies,
 	}
 	NetReader = &dataflow.Descriptor{
 		Name: "netreader", Doc: "The end of an edge that comes into its task.",
-		MinInputs: 1, MaxInputs: 1, Output: true, Stateless: true, Deterministic: true, Check: checkCopies,
+		MinInputs: 1, MaxInputs: 1, Output: true, Added: true, Stateless: true, Deterministic: true, Check: checkCopies,
 	}
 )
 

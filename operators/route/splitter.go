@@ -20,7 +20,7 @@ var Splitter = &dataflow.Descriptor{
 		{Name: "routes", Type: dataflow.TextParam, Settable: true, Doc: "Which output gets which of the key groups 0-719, as in 0-359=1, 360-719=2; by default equal parts."},
 	},
 	MinInputs: 1, MaxInputs: 1, ManyOutputs: true,
-	Stateless: true, Deterministic: true, Divides: true, Passthrough: true,
+	Added: true, Stateless: true, Deterministic: true, Divides: true, Passthrough: true,
 	Check: func(c *dataflow.Check) []*dataflow.Schema {
 		if c.Inputs[0].Schema != nil {
 			_, errs := compileKey(c.Op, expr.NewScope(c.Inputs[0].Stream, c.Inputs[0].Schema))
@@ -102,14 +102,18 @@ type keyGroups struct {
 	expr expr.Context
 }
 
-// eval gives the hash of each row of b that is selected; groupOf makes a key group of it.
-func (k *keyGroups) eval(clock int64, b *batch.Batch) ([]int64, error) {
+// eval gives the hash of each row of b that is selected; groupOf makes a key group of it. A row whose
+// key cannot be computed is a bad row of the operator that has the key; it gets there by way of group 0.
+func (k *keyGroups) eval(clock int64, b *batch.Batch) []int64 {
 	k.expr.Clock = clock
 	v := k.hash.Eval(&k.expr, b, b.Sel)
 	if errs := k.expr.Errors(); len(errs) > 0 {
-		return nil, fmt.Errorf("key: %s; the row is %s", errs[0].Message, operators.AppendRow(nil, b, int(errs[0].Row)))
+		for _, e := range errs {
+			v.Ints[e.Row] = 0
+		}
+		k.expr.Reset()
 	}
-	return v.Ints, nil
+	return v.Ints
 }
 
 func groupOf(hash int64) uint64 { return uint64(hash) % dataflow.KeyGroups }
@@ -155,10 +159,7 @@ func (s *splitter) Process(_ int, b *batch.Batch) error {
 	if s.keys == nil {
 		return s.ctx.Outputs[s.epoch%int64(len(s.ctx.Outputs))].Emit(b)
 	}
-	hashes, err := s.keys.eval(*s.ctx.Clock, b)
-	if err != nil {
-		return err
-	}
+	hashes := s.keys.eval(*s.ctx.Clock, b)
 	for i := range s.sels {
 		s.sels[i] = s.sels[i][:0]
 	}

@@ -34,6 +34,11 @@ type Descriptor struct {
 	// Divides tells that each of the operator's outputs, or the output of each of several such
 	// operators side by side, has a part of the rows: by key groups if it has a key.
 	Divides bool
+	// Races tells that the operator's inputs are copies of one stream, with the same rows in the same
+	// order, and that it takes each row from whichever brings it first.
+	Races bool
+	// Added tells that rewriting adds such operators, and that a spec has no need to name them.
+	Added bool
 	// Passthrough tells that with one input and one output the operator changes nothing.
 	Passthrough bool
 

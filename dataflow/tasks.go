@@ -84,8 +84,7 @@ func (p *Physical) fuse(order []*Operator) map[*Operator]*Task {
 	level := make(map[*Operator]int, len(order))
 	key := make(map[*Operator]string, len(order))
 	group := make(map[*Operator]*Operator, len(order)) // union-find
-	var find func(op *Operator) *Operator
-	find = func(op *Operator) *Operator {
+	find := func(op *Operator) *Operator {
 		for group[op] != op {
 			group[op] = group[group[op]]
 			op = group[op]

@@ -13,7 +13,12 @@ import (
 func operatorReference(ds []*dataflow.Descriptor) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Operators\n\nWritten by `sluice explain --operators`.\n")
+	added := false
 	for _, d := range ds {
+		if d.Added && !added {
+			added = true
+			b.WriteString("\n# Operators that rewrite rules add\n\nA spec has no need to name them.\n")
+		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\nInputs: %s. Outputs: %s.\n", d.Name, d.Doc, inputRange(d), outputList(d))
 		if len(d.Params) == 0 {
 			b.WriteString("\nIt has no parameters.\n")

@@ -43,7 +43,7 @@ func TestQueryGolden(t *testing.T) {
 	}
 }
 
-// The schema offers exactly the operator types that there are.
+// The schema offers exactly the operator types that specs have a need for.
 func TestSchemaOperatorTypes(t *testing.T) {
 	_, part, ok := strings.Cut(string(xmlspec.Schema), `<xs:simpleType name="operatorType">`)
 	if !ok {
@@ -53,7 +53,8 @@ func TestSchemaOperatorTypes(t *testing.T) {
 	for _, m := range regexp.MustCompile(`<xs:enumeration value="(.*?)"/>`).FindAllStringSubmatch(part, -1) {
 		offered = append(offered, m[1])
 	}
-	if known := catalog.Operators.Types(); !slices.Equal(offered, known) {
+	known := slices.DeleteFunc(catalog.Operators.Types(), func(name string) bool { return catalog.Operators.Lookup(name).Added })
+	if !slices.Equal(offered, known) {
 		t.Errorf("the schema offers %v, known are %v", offered, known)
 	}
 }

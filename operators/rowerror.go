@@ -71,9 +71,6 @@ func (r *RowErrors) Handle(b *batch.Batch, sel []int32, errs []expr.RowError) ([
 		e := errs[0]
 		return nil, fmt.Errorf("%s: %s; the row is %s", r.place(b, e.Row), e.Message, AppendRow(nil, b, int(e.Row)))
 	}
-	if r.sel == nil {
-		r.sel = []int32{} // nil would be all rows
-	}
 	r.sel = without(r.sel[:0], b.Len, sel, errs)
 	return r.sel, nil
 }

@@ -68,6 +68,13 @@ func text(names ...string) []dataflow.ParamDesc {
 
 func stateless(d *dataflow.Descriptor) { d.Stateless = true }
 
+// commutes is for operators with state whose result does not depend on the order of rows.
+func commutes(d *dataflow.Descriptor) {
+	d.Properties = func(*dataflow.Operator) dataflow.Properties {
+		return dataflow.Properties{Deterministic: true, Commutative: true, NotSplittable: "it keeps state that is not divided by a key"}
+	}
+}
+
 func node(many bool, params ...string) func(*dataflow.Descriptor) {
 	return func(d *dataflow.Descriptor) {
 		d.Stateless, d.Passthrough, d.Params = true, true, text(params...)
@@ -138,23 +145,26 @@ var catalog = func() fakeCatalog {
 		desc("sample", 1, 1, func(d *dataflow.Descriptor) { d.Stateless, d.Deterministic, d.Params = true, false, text("rate") }),
 		desc("map", 1, 1, stateless),
 		desc("union", 1, -1, stateless),
-		desc("dedup", 1, 1, nil),
+		desc("dedup", 1, 1, commutes),
 		desc("join", 2, 2, func(d *dataflow.Descriptor) {
 			d.Check = func(c *dataflow.Check) []*dataflow.Schema { return []*dataflow.Schema{c.Inputs[0].Schema} }
 			d.Properties = func(*dataflow.Operator) dataflow.Properties {
-				return dataflow.Properties{Deterministic: true, Keyed: true, Splittable: true, InputKeys: [][]string{{"id"}, {"ref", "n"}}}
+				return dataflow.Properties{Deterministic: true, Commutative: true, Keyed: true, Splittable: true, InputKeys: [][]string{{"id"}, {"ref", "n"}}}
 			}
 		}),
 		desc("aggregate", 1, 1, aggregate),
-		desc("partial", 1, 1, func(d *dataflow.Descriptor) { d.Params, d.Check = text("group-by", "function"), gives(partialSchema) }),
-		desc("combine", 1, -1, nil),
-		desc("final", 1, 1, func(d *dataflow.Descriptor) { d.Check = gives(countSchema) }),
+		desc("partial", 1, 1, func(d *dataflow.Descriptor) {
+			commutes(d)
+			d.Params, d.Check = text("group-by", "function"), gives(partialSchema)
+		}),
+		desc("combine", 1, -1, commutes),
+		desc("final", 1, 1, func(d *dataflow.Descriptor) { commutes(d); d.Check = gives(countSchema) }),
 		desc("splitter", 1, 1, divides(node(true, "key", "routes"))),
 		desc("multicast", 1, 1, node(true)),
 		desc("failover", 1, 1, node(true, "active")),
 		desc("partition-filter", 1, 1, divides(node(false, "key", "groups"))),
 		desc("merge", 1, -1, node(false)),
-		desc("stream-selector", 1, -1, node(false, "active")),
+		desc("stream-selector", 1, -1, func(d *dataflow.Descriptor) { node(false, "active")(d); d.Races = true }),
 		desc("netwriter", 1, 1, node(false, "target-addr")),
 		desc("netreader", 1, 1, node(false)),
 	} {

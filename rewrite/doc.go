@@ -165,6 +165,8 @@ least. These hold or do not hold:
 	commutative(f)    the result does not depend on the order of rows
 	associative(f)    results over parts of the rows can be merged
 	splittable(f)     replicas, each with a part of the rows (all of a key together), do the same as f
+	unordered(f)      no operator behind f depends on the order of its rows, as first(x) and windows of rows do:
+	                  replicas that each have a part of the keys give their rows in another order between keys
 	fused(f, g)       g is all that reads f, and f all that g reads
 	same(f, g)        equal types, parameters and outputs
 	source(f)         f has no inputs
@@ -207,7 +209,8 @@ name: names that are not bound or bound twice, what the result loses, replicas o
 defined by themselves, unknown types, functions and events, parameters that are not used.
 
 After each application the new graph is checked like a spec, and that those who read the result find the columns that
-they had; that no sink is replaced. What fails is an error at the <rewrite>, which names the constraint and the reason,
+they had; that no sink is replaced; and, once a rewrite is done for all that its name means, that copies that race, as
+those in front of a stream-selector do, still have one order: one of them alone must not be divided by key. What fails is an error at the <rewrite>, which names the constraint and the reason,
 or the rule and the place in it.
 
 That a result gives the same rows as before is up to the author of the rule; so each rule's comment should say when it

@@ -284,6 +284,7 @@ func (e *Engine) rewrite(r *Result, rw *dataflow.Rewrite, rules *RuleSet) datafl
 	if diags.HasErrors() {
 		return diags
 	}
+	before := *r
 	for _, t := range targets {
 		target := r.Graph.Operator(t.Name)
 		if target == nil {
@@ -295,6 +296,10 @@ func (e *Engine) rewrite(r *Result, rw *dataflow.Rewrite, rules *RuleSet) datafl
 		}
 		r.Graph = g
 		r.Steps = append(r.Steps, step)
+	}
+	if err := checkCopies(r.Graph); err != nil {
+		*r = before
+		return dataflow.Diagnostics{diagnosticf(rw.Pos, "", "rule %q cannot be applied to operator %q: %v", rw.Rule, rw.Operator, err)}
 	}
 	return nil
 }

@@ -450,13 +450,13 @@ func BenchmarkApply(b *testing.B) {
 
 // TestScopes follows the names by which expressions call their inputs.
 func TestScopes(t *testing.T) {
-	g := resolved(t, sampleGraphs[1]+"\nrewrite hot-standby() on j\nrewrite partition() on j.1\nrewrite pipeline-stages() on g\nrewrite partition() on a")
+	g := resolved(t, sampleGraphs[1]+"\nrewrite hot-standby() on j\nrewrite partition() on j\nrewrite pipeline-stages() on g\nrewrite partition() on a")
 	result, diags := (&rewrite.Engine{Catalog: catalog}).Run(g, rewrite.Builtin())
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}
 	for operator, want := range map[string]string{
-		"j.multicast.1": "as", "j.multicast.2": "rows1", "j.1.splitter.1": "as", "j.1.1": "as rows1", "j.2": "as rows1", "g.stage1": "js",
+		"j.multicast.1": "as", "j.multicast.2": "rows1", "j.1.splitter.1": "as", "j.1.1": "as rows1", "j.2.1": "as rows1", "g.stage1": "js",
 		"a.splitter": "rows0", "a.1": "rows0", "w3": "as", "w2": "es",
 	} {
 		var scopes []string

@@ -78,6 +78,7 @@ func buildFunctions() map[string]*function {
 			return c.ops[0].Desc.Sink(), describe(c.ops[0]) + " has outputs"
 		}},
 		{name: "fused", args: two, test: func(c *call) (bool, string) { return chained(c.ops[0], c.ops[1]) }},
+		{name: "unordered", args: one, test: func(c *call) (bool, string) { return unordered(c.ops[0]) }},
 		{name: "same", args: two, test: func(c *call) (bool, string) { return sameWork(c.ops[0], c.ops[1]) }},
 
 		{name: "type", args: one, setting: true, value: func(c *call) (string, error) { return c.ops[0].Type, nil }},

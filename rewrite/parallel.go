@@ -14,23 +14,52 @@ const ParallelEvent = "parallel"
 
 // Parallel applies to each operator of the graph the first rule (by name) with a trigger for
 // ParallelEvent that applies, with k replicas. Nodes that rules have added, and what such a rule has made,
-// are left as they are.
+// are left as they are; so are copies of an operator of which only some could be spread.
 // What does not apply is told in the second result, one error for each operator that none applies to.
 func (e *Engine) Parallel(g *dataflow.Graph, rules *RuleSet, k int) (*Result, []error) {
-	r := &Result{Graph: g}
 	var spreading []*Rule
 	for _, rule := range rules.rules {
 		if rule.Trigger(ParallelEvent) != nil {
 			spreading = append(spreading, rule)
 		}
 	}
+	left := make(map[string]error) // operators that are left as they are
+	for {
+		r, refused := e.spreadAll(g, spreading, k, left)
+		uneven := checkCopies(r.Graph)
+		if uneven == nil {
+			return r, refused
+		}
+		known := len(left)
+		for _, name := range operatorNames(g) {
+			if standsForAny(r.Graph, uneven.copies, name) {
+				left[name] = uneven
+			}
+		}
+		if len(left) == known {
+			return &Result{Graph: g}, append(refused, uneven)
+		}
+	}
+}
+
+// standsForAny tells whether one of the operators is, or was made of, the operator of that name.
+func standsForAny(g *dataflow.Graph, operators []string, name string) bool {
+	return slices.ContainsFunc(operators, func(o string) bool { return g.Operator(o).StandsFor(name) })
+}
+
+func (e *Engine) spreadAll(g *dataflow.Graph, spreading []*Rule, k int, left map[string]error) (*Result, []error) {
+	r := &Result{Graph: g}
 	var refused []error
 	for _, name := range operatorNames(g) {
 		op := r.Graph.Operator(name)
 		if op == nil || spread(op, spreading) {
 			continue
 		}
-		if err := e.spreadOne(r, op, spreading, k); err != nil {
+		err := left[name]
+		if err == nil {
+			err = e.spreadOne(r, op, spreading, k)
+		}
+		if err != nil {
 			refused = append(refused, err)
 		}
 	}

@@ -20,13 +20,21 @@ func properties(op *dataflow.Operator) dataflow.Properties {
 	if err != nil {
 		return p
 	}
-	p.Commutative = spec.Kind != Rows && !ordered(op)
+	p.Commutative = !ordered(op, spec)
 	p.Associative = stages(op) != nil
 	return p
 }
 
-// ordered reports whether an aggregate depends on the order of the rows.
-func ordered(op *dataflow.Operator) bool {
+// ordered reports whether what comes depends on the order of the rows: which are in a window of rows,
+// whether a late row still finds a session that another late row extends, which late row is in which
+// correction, and what first and last give.
+func ordered(op *dataflow.Operator, spec Spec) bool {
+	if lateness, err := dataflow.ParseDuration(op.Value("allowed-lateness")); err != nil || lateness != 0 {
+		return true
+	}
+	if spec.Kind == Rows || spec.Kind == Session {
+		return true
+	}
 	plan, errs := compileOperator(op)
 	if len(errs) > 0 {
 		return true

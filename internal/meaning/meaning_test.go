@@ -103,31 +103,42 @@ func drawVariants(d *drawer, g *dataflow.Graph, applied map[string]int) []varian
 	return vs
 }
 
-// apply applies the rule to an operator whose name has part in it; false if there is none where it can be.
+// apply applies the rule to what a name with part in it means; false if there is no such name where it can be.
 func (v *variant) apply(d *drawer, r *rewrite.Rule, part string) bool {
+	rw := dataflow.Rewrite{Rule: r.Name}
 	args, params := map[string]string{}, ""
 	for _, p := range []string{"k", "fan"} {
 		if r.Param(p) != nil {
 			args[p] = fmt.Sprint(d.int(2, 4, p))
 			params += fmt.Sprintf("<param name=%q value=%q/>", p, args[p])
+			rw.Params = append(rw.Params, dataflow.Param{Name: p, Value: args[p]})
 		}
 	}
-	var sites []*dataflow.Operator
+	var sites []string
 	for _, op := range v.graph.Operators {
 		if strings.Contains(op.Name, part) && engine.Applies(r, op, args) == nil {
-			sites = append(sites, op)
+			sites = append(sites, op.Name)
+		}
+		// A name that means several operators.
+		if op.Origin != nil && op.Origin.Replica == 1 && v.graph.Operator(op.Origin.Of) == nil && engine.Applies(r, op, args) == nil {
+			sites = append(sites, op.Origin.Of)
 		}
 	}
 	if len(sites) == 0 {
 		return false
 	}
-	target := sites[d.int(0, len(sites)-1, "site")]
-	after, _, err := engine.Apply(v.graph, r, target, args)
-	if err != nil {
-		d.t.Fatalf("rule %s applies to %q, but: %v\n%s", r.Name, target.Name, err, v.graph.Term(dataflow.TermOptions{Params: true}))
+	rw.Operator = draw(d, "site", sites...)
+	g := *v.graph
+	g.Rewrites = []dataflow.Rewrite{rw}
+	result, diags := engine.Run(&g, rewrite.Builtin())
+	if diags.HasErrors() {
+		if strings.Contains(diags.Error(), "the same has to be done to each copy") || strings.Contains(diags.Error(), "does not apply") {
+			return false
+		}
+		d.t.Fatalf("rule %s applies to %q, but: %v\n%s", r.Name, rw.Operator, diags, v.graph.Term(dataflow.TermOptions{Params: true}))
 	}
-	v.graph = after
-	v.steps += fmt.Sprintf("  <rewrite rule=%q operator=%q>%s</rewrite>\n", r.Name, target.Name, params)
+	v.graph = result.Graph
+	v.steps += fmt.Sprintf("  <rewrite rule=%q operator=%q>%s</rewrite>\n", r.Name, rw.Operator, params)
 	return true
 }
 

@@ -1,0 +1,44 @@
+package operators
+
+// The contracts of operators that survive the end of their process. Who runs them keeps what they give
+// in a state directory, and hands it back to those of the next process.
+
+// Stateful is an Operator that keeps something from one epoch to the next.
+type Stateful interface {
+	Operator
+	// Snapshot gives the operator's whole state as it is between two epochs, as pieces that belong to one
+	// key group each (0 to dataflow.KeyGroups-1), or to none (WholeState). A key group may have several
+	// pieces, and an operator without state none. keep must not keep piece, which is free for reuse when
+	// it returns.
+	Snapshot(keep func(group int, piece []byte) error) error
+	// Restore adds a piece that a snapshot of such an operator gave, in the order in which it did, before
+	// the first Process. An operator that is one of several partitions may be given the pieces of its
+	// own key groups only, and pieces of several operators. A piece that is damaged, or of an operator
+	// with other parameters, is an error.
+	Restore(group int, piece []byte) error
+}
+
+// WholeState is the group of a piece of state that belongs to no key group.
+const WholeState = -1
+
+// Replayable is a Source that can read the same rows again in another process.
+type Replayable interface {
+	Source
+	// Position returns where the source stands, behind all rows that Next has returned.
+	Position() []byte
+	// Seek makes Next go on from a position. It is called before the first Next.
+	Seek(position []byte) error
+}
+
+// Committer is a sink whose rows become visible once, epoch by epoch, whatever processes die. Its rows
+// are those of Process; epochs that have been committed are not given to it again.
+type Committer interface {
+	Operator
+	// Recover is called before the first Process with the last committed epoch and what Commit returned
+	// for it, or with 0 and nil. What has been written since is to be undone.
+	Recover(epoch int64, witness []byte) error
+	// Commit is called after EndEpoch. It makes the rows of all epochs up to this one visible, or, unless
+	// now is set, may leave that to a later call and return ok = false. The witness is all that Recover
+	// needs of it.
+	Commit(epoch int64, now bool) (witness []byte, ok bool, err error)
+}

@@ -242,6 +242,9 @@ func (a *aggregation) call(outer *checker, n *call, f *function) *typed {
 			args[0], nullable = c.convert(args[0], t), true
 		}
 		call.Type, nullable = t, nullable || args[0].nullable
+		if call.Func == Sum && isWideInt(args[0]) {
+			args[0] = args[0].args[0]
+		}
 	}
 	if call.Func == Min || call.Func == Max {
 		call.Distinct = false
@@ -256,6 +259,13 @@ func (a *aggregation) call(outer *checker, n *call, f *function) *typed {
 		call.Filter = newProgram(c.text, n.filter, filter)
 	}
 	return a.callColumn(n, call, nullable)
+}
+
+// isWideInt tells whether t is an int as a decimal that holds any int. The sum of ints is exact, so it
+// can be that of the ints themselves.
+func isWideInt(t *typed) bool {
+	return t.op == opCast && t.typ.Kind == dataflow.Decimal && t.typ.Scale == 0 && t.typ.Precision >= intDecimal.Precision &&
+		t.args[0].typ.Kind == dataflow.Int
 }
 
 // callColumn finds a call among those that there are, or adds it.

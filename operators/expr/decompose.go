@@ -184,7 +184,13 @@ func (d *decomposition) call(text string, c *call) (string, error) {
 			arg = "*"
 		}
 		return "coalesce(sum(" + d.part("count("+arg+")"+filter, "sum") + "), 0)", nil
-	case "sum", "min", "max":
+	case "sum":
+		if t.Kind == dataflow.Int {
+			// The sum over a part could overflow where that over all rows does not.
+			return "CAST(sum(" + d.part("sum(CAST("+arg+" AS decimal(38,0)))"+filter, "sum") + ") AS int)", nil
+		}
+		return "sum(" + d.part("sum("+arg+")"+filter, "sum") + ")", nil
+	case "min", "max":
 		return c.name + "(" + d.part(c.name+"("+arg+")"+filter, c.name) + ")", nil
 	case "avg":
 		n := "sum(" + d.part("count("+arg+")"+filter, "sum") + ")"

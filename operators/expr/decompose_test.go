@@ -37,8 +37,8 @@ func TestDecomposeAggregate(t *testing.T) {
 		}
 	}
 	// Each stage compiles over what the one before gives, and the last has the types of the whole.
-	whole, _ := CompileAggregate("k", "k, window_time, count(*) AS c, avg(n) AS a, min(u) AS m, sum(d) AS s", "", s, true)
-	stages, err := DecomposeAggregate(AggregateText{GroupBy: "k", Select: "k, window_time, count(*) AS c, avg(n) AS a, min(u) AS m, sum(d) AS s"}, s, true)
+	whole, _ := CompileAggregate("k", "k, window_time, count(*) AS c, avg(n) AS a, min(u) AS m, sum(d) AS s, sum(n) AS o", "", s, true)
+	stages, err := DecomposeAggregate(AggregateText{GroupBy: "k", Select: "k, window_time, count(*) AS c, avg(n) AS a, min(u) AS m, sum(d) AS s, sum(n) AS o"}, s, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +53,11 @@ func TestDecomposeAggregate(t *testing.T) {
 		}
 		if i == 2 && plan.Schema.String() != whole.Schema.String() {
 			t.Errorf("the last stage gives %s, the whole %s", plan.Schema, whole.Schema)
+		}
+		for _, c := range plan.Calls {
+			if i == 0 && c.Func == Sum && c.Type == dataflow.DecimalType(38, 0) && c.Arg.ColumnIndex() < 0 {
+				t.Errorf("%s makes decimals of the ints", c.Text)
+			}
 		}
 		scope = NewScope("between", plan.Schema)
 	}

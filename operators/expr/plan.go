@@ -41,7 +41,7 @@ const (
 // AggregateCall is one distinct aggregate call of a select list or HAVING.
 type AggregateCall struct {
 	Func     AggregateFunc
-	Arg      *Program      // over the input; nil for CountStar
+	Arg      *Program      // over the input; nil for CountStar. For a decimal Sum of ints it may give the ints
 	Distinct bool          // only with Count, Sum, Avg, Min and Max (where it changes nothing)
 	Filter   *Program      // over the input, of type bool; nil if there is none
 	Type     dataflow.Type // of the result

@@ -124,6 +124,15 @@ func (a *intSum) reset(slots []int32) {
 // overflows reports whether the sum of a slot is no int64.
 func (a *intSum) overflows(s int32) bool { return a.high != nil && a.high[s] != 0 }
 
+// wide is the sum of a slot as a decimal without fraction digits; any sum of fewer than 2^62 rows fits.
+func (a *intSum) wide(s int32) decimal.Num {
+	n := decimal.FromInt64(a.low[s])
+	if a.high != nil {
+		n.Hi += a.high[s]
+	}
+	return n
+}
+
 // float is the sum of a slot as a float.
 func (a *intSum) float(s int32) float64 {
 	if a.high == nil {
@@ -252,6 +261,12 @@ func (a *sumInt) result(slots []int32, out *batch.Vector, bad *faults) {
 	valid := out.Valid
 	out.Reset(a.typ, len(slots))
 	out.Valid = a.valid(slots, valid)
+	if a.typ.Kind == dataflow.Decimal {
+		for i, s := range slots {
+			out.Decimals[i] = a.wide(s)
+		}
+		return
+	}
 	for i, s := range slots {
 		out.Ints[i] = a.low[s]
 		if a.overflows(s) {

@@ -319,7 +319,7 @@ func (g *generator) bool(depth int) *naive.Node {
 		return g.in(depth)
 	case 11:
 		x, lo := g.pair(depth)
-		hi := g.expression(naive.Bool, depth)
+		var hi *naive.Node
 		switch {
 		case x.Type.Kind == naive.Int || x.Type.Kind == naive.Float || x.Type.Kind == naive.Decimal:
 			hi = g.number(depth)

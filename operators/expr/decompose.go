@@ -24,7 +24,7 @@ func DecomposeAggregate(p AggregateText, s *Scope, timeWindow bool) (stages [3]A
 	for _, c := range plan.Calls {
 		if c.Arg != nil {
 			always := !c.Arg.Nullable() && c.Filter == nil && (len(plan.Keys) > 0 || timeWindow)
-			d.args[c.Text] = argument{c.Arg.Type(), always}
+			d.args[c.Text] = argument{c.argument(), always}
 		}
 	}
 	d.keys(p.GroupBy)
@@ -55,6 +55,14 @@ type decomposition struct {
 	columns []string
 	partial []string // the aggregate that makes each column
 	merge   []string // and that which merges it
+}
+
+// argument is the type of the argument as it is written.
+func (c *AggregateCall) argument() dataflow.Type {
+	if c.Func == Sum && c.Type.Kind == dataflow.Decimal && c.Arg.Type().Kind == dataflow.Int {
+		return c.Type
+	}
+	return c.Arg.Type()
 }
 
 // argument is what is known of the argument of an aggregate call.

@@ -59,6 +59,21 @@ func TestDecomposeAggregate(t *testing.T) {
 				t.Errorf("%s makes decimals of the ints", c.Text)
 			}
 		}
+		again, err := DecomposeAggregate(st, scope, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := scope
+		for _, part := range again {
+			over, errs := CompileAggregate(part.GroupBy, part.Select, part.Having, last, true)
+			if len(errs) > 0 {
+				t.Fatalf("stage %d divided again: %v", i+1, errs)
+			}
+			last = NewScope("between", over.Schema)
+			if part == again[2] && over.Schema.String() != plan.Schema.String() {
+				t.Errorf("stage %d gives %s, divided again %s", i+1, plan.Schema, over.Schema)
+			}
+		}
 		scope = NewScope("between", plan.Schema)
 	}
 	for _, sel := range []string{"first(n) AS x", "count(DISTINCT n) AS x", "stddev_samp(n) AS x", "avg(u) AS x"} {

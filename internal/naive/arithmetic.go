@@ -13,7 +13,7 @@ func init() {
 		"not": func(_ *Node, a []Value) (Value, error) { return boolean(!a[0].Bool), nil },
 		"neg": negate,
 		"+":   arithmetic, "-": arithmetic, "*": arithmetic, "/": arithmetic, "%": arithmetic,
-		"||": func(_ *Node, a []Value) (Value, error) { return text(a[0].Text + a[1].Text), nil },
+		"||": joined,
 	}
 	for op, holds := range map[string]func(c int) bool{
 		"=": func(c int) bool { return c == 0 }, "<>": func(c int) bool { return c != 0 },

@@ -238,6 +238,22 @@ func extreme(n *Node, a []Value, sign int) (Value, error) {
 	return best, nil
 }
 
+// joinedType is bytes for bytes, and string where either operand is a string.
+func joinedType(args []*Node) Type {
+	if args[1].Type.Kind == String {
+		return StringType
+	}
+	return args[0].Type
+}
+
+// joined is bytes || bytes, or the text forms of both operands, one of which is a string.
+func joined(n *Node, a []Value) (Value, error) {
+	if n.Type.Kind == Bytes {
+		return text(a[0].Text + a[1].Text), nil
+	}
+	return concat(n, a)
+}
+
 // concat joins the text forms of what is not NULL.
 func concat(n *Node, a []Value) (Value, error) {
 	s := ""

@@ -114,6 +114,8 @@ func functionType(op string, args []*Node) Type {
 		return TimestampType
 	case "concat()":
 		return StringType
+	case "||":
+		return joinedType(args)
 	case "floor()", "ceil()", "round()":
 		if t := args[0].Type; t.Kind == Decimal {
 			return roundedType(op, args)

@@ -186,8 +186,16 @@ func (c *checker) logic(n *infix) *typed {
 	return settle(strict(n.span, o, dataflow.BoolType, x, y))
 }
 
+// concat types x || y: what is beside a string and no bytes is cast to a string.
 func (c *checker) concat(n *infix) *typed {
 	x, y := c.check(n.x), c.check(n.y)
+	beside := func(z, text *typed) *typed {
+		if text.typ.Kind == dataflow.String && !z.invalid() && z.typ.Kind != dataflow.Null && !isText(z.typ) {
+			return c.cast(z.span, z, dataflow.StringType)
+		}
+		return z
+	}
+	x, y = beside(x, y), beside(y, x)
 	t, ok := common(x.typ, y.typ)
 	switch {
 	case x.invalid() || y.invalid():

@@ -83,7 +83,7 @@
 //	duration / duration           float
 //	duration * int, int * duration, duration / int    duration; / truncates toward zero
 //	-int -float -decimal -duration
-//	string || string, bytes || bytes
+//	string || string, bytes || bytes    also string || any other type but bytes, and the reverse: it is cast to string
 //
 // A decimal type of more than 38 digits has 38, and loses digits before the point: a value that does not fit
 // 38 digits is a row error.

@@ -287,6 +287,9 @@ func TestTextByHand(t *testing.T) {
 	checkFacts(t, []fact{
 		{"'it''s'", "string", `"it's"`},
 		{"'a' || 'b' || s", "string", `"abÜnï 😀"`},
+		{"'a' || n || 1.50", "string", `"a71.5"`},
+		{"TRUE || 'x' || 5m", "string", `"truex5m"`},
+		{"'a' || 1 + 2", "string", `"a3"`},
 		{"length(s)", "int", "5"},
 		{"length('')", "int", "0"},
 		{"length(CAST('aGk=' AS bytes))", "int", "2"},

@@ -508,11 +508,18 @@ func (g *generator) place(depth int) *naive.Node {
 	return constantInt(int64(pick(g, -2, -1, 0, 1, 2, 3, 4, 6, 100, math.MaxInt64)))
 }
 
+// besideText are the kinds of what || joins to a string.
+var besideText = []naive.Kind{naive.String, naive.String, naive.Bool, naive.Int, naive.Float, naive.Decimal, naive.Timestamp, naive.Duration}
+
 func (g *generator) string(depth int) *naive.Node {
 	some := func() *naive.Node { return g.expression(naive.String, depth) }
 	switch g.int(0, 8) {
 	case 0:
-		return naive.New("||", some(), some())
+		args := []*naive.Node{some(), g.expression(pick(g, besideText...), depth)}
+		if g.chance(2) {
+			slices.Reverse(args)
+		}
+		return naive.New("||", args...)
 	case 1:
 		args := g.several(naive.String, depth)
 		if g.chance(2) {

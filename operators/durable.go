@@ -24,21 +24,33 @@ const WholeState = -1
 // Replayable is a Source that can read the same rows again in another process.
 type Replayable interface {
 	Source
+	// Replays reports whether the input can be read again. It cannot if it comes from a pipe, say: then
+	// Seek leaves out what can be told to have been read, and Next goes on with whatever the input brings.
+	Replays() bool
 	// Position returns where the source stands, behind all rows that Next has returned.
 	Position() []byte
-	// Seek makes Next go on from a position. It is called before the first Next.
+	// Seek makes Next go on from a position. It is called before the first Next. An error says that the
+	// position is damaged, that another source gave it, or that the input has changed since.
+	//
+	// Seek may be called several times; the last call counts. Whoever reads rows again that have been read
+	// up to a later position calls Seek with that one first: inputs that turned up meanwhile keep the
+	// place that they had then.
 	Seek(position []byte) error
 }
 
 // Committer is a sink whose rows become visible once, epoch by epoch, whatever processes die. Its rows
-// are those of Process; epochs that have been committed are not given to it again.
+// are those of Process; epochs that have been committed are not given to it again. Without Recover it is
+// an ordinary sink, and Commit is not called.
 type Committer interface {
 	Operator
 	// Recover is called before the first Process with the last committed epoch and what Commit returned
-	// for it, or with 0 and nil. What has been written since is to be undone.
-	Recover(epoch int64, witness []byte) error
-	// Commit is called after EndEpoch. It makes the rows of all epochs up to this one visible, or, unless
-	// now is set, may leave that to a later call and return ok = false. The witness is all that Recover
-	// needs of it.
+	// for it, or with 0 and nil. What has been written since is undone. It returns the last epoch whose rows
+	// are visible: a later one than the given one if the process ended between Commit and the
+	// recording of it, and the rows cannot be undone. That epoch counts as committed.
+	Recover(epoch int64, witness []byte) (visible int64, err error)
+	// Commit is called after EndEpoch, also if Process or EndEpoch returned ErrDone. It makes the rows of
+	// all epochs up to this one visible, or, unless now is set, may leave that to a later call and return
+	// ok = false. An epoch that adds no rows to those that are visible is committed at once. The witness is
+	// all that Recover needs of it.
 	Commit(epoch int64, now bool) (witness []byte, ok bool, err error)
 }

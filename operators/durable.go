@@ -12,10 +12,29 @@ type Stateful interface {
 	// it returns.
 	Snapshot(keep func(group int, piece []byte) error) error
 	// Restore adds a piece that a snapshot of such an operator gave, in the order in which it did, before
-	// the first Process. An operator that is one of several partitions may be given the pieces of its
-	// own key groups only, and pieces of several operators. A piece that is damaged, or of an operator
-	// with other parameters, is an error.
+	// the first Process. An operator that is one of several partitions is given the pieces of its own
+	// key groups only, those of WholeState, and it may be pieces of several operators; all are of one
+	// epoch. A piece that is damaged, or of an operator with other parameters, is an error. After an
+	// error the operator is of no use. Restore does not keep piece.
 	Restore(group int, piece []byte) error
+	// Fingerprint names everything that the state depends on, a "name: value" a line. Operators with equal
+	// fingerprints can be given each other's pieces; all others refuse them.
+	Fingerprint() string
+}
+
+// Freezer is a Stateful whose state can be copied in much less time than it takes to write it.
+type Freezer interface {
+	Stateful
+	// Freeze copies the operator's state as it is between two epochs, so that the operator can go on
+	// while the copy is being written.
+	Freeze() (Frozen, error)
+}
+
+// Frozen is a copy of the state of an operator.
+type Frozen interface {
+	// Write gives the pieces that Snapshot would have given when the copy was made. It may be called
+	// once, by any goroutine, whatever the operator does meanwhile.
+	Write(keep func(group int, piece []byte) error) error
 }
 
 // WholeState is the group of a piece of state that belongs to no key group.

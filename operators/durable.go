@@ -66,6 +66,9 @@ type Committer interface {
 	// for it, or with 0 and nil. What has been written since is undone. It returns the last epoch whose rows
 	// are visible: a later one than the given one if the process ended between Commit and the
 	// recording of it, and the rows cannot be undone. That epoch counts as committed.
+	//
+	// After the first Recover of a state, with 0 and nil, Commit(0, true) is called and recorded before the
+	// first Process. So the sink can tell later what it has written from what was there before.
 	Recover(epoch int64, witness []byte) (visible int64, err error)
 	// Commit is called after EndEpoch, also if Process or EndEpoch returned ErrDone. It makes the rows of
 	// all epochs up to this one visible, or, unless now is set, may leave that to a later call and return

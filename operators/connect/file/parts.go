@@ -17,12 +17,20 @@ type parts struct {
 	ending string
 	first  int64 // first epoch of the part that is being written
 	begun  int64 // clock of that epoch, microseconds
+	clock  int64 // of the epoch that ended last
 	last   int64 // epoch that ended last
 	size   countingTarget
+	ready  bool // the folder is there, and is ours
+
+	// Of a durable writer: the last epoch of the part that was published last. Its parts follow each other
+	// without a gap, so that their names show whether one is missing or not ours.
+	published int64
 }
 
 // A part is complete at the end of the epoch in which it reaches partBytes or is older than partAge.
 const (
+	partPrefix = "part-"
+
 	partBytes = 64 << 20
 	partAge   = 10_000_000 // microseconds
 )
@@ -30,6 +38,9 @@ const (
 // prepare makes the folder. Parts of another run in it are an error: theirs and ours could not be told
 // from each other.
 func (p *parts) prepare() error {
+	if p.ready {
+		return nil
+	}
 	if err := os.MkdirAll(p.dir, 0o777); err != nil {
 		return err
 	}
@@ -38,10 +49,11 @@ func (p *parts) prepare() error {
 		return err
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "part-") {
+		if strings.HasPrefix(e.Name(), partPrefix) {
 			return fmt.Errorf("folder %q already holds part files, such as %s; remove them or choose another folder", p.dir, e.Name())
 		}
 	}
+	p.ready = true
 	return nil
 }
 
@@ -59,20 +71,30 @@ func (t *countingTarget) Write(b []byte) (int, error) {
 
 func (w *writer) beginPart() error {
 	p := w.parts
+	if err := p.prepare(); err != nil {
+		return err
+	}
 	f, err := newFileTarget(filepath.Join(p.dir, "part"))
 	if err != nil {
 		return err
 	}
 	p.size = countingTarget{target: f}
 	p.first, p.begun = p.last+1, 0
+	if w.durable {
+		p.first = p.published + 1
+	}
 	w.target = &p.size
 	return w.open()
 }
 
-// endPart ends an epoch, and with it the part if that is large or old enough.
+// endPart ends an epoch, and with it the part if that is large or old enough. Of a durable writer only
+// Commit ends parts.
 func (w *writer) endPart(m operators.Mark) error {
 	p := w.parts
-	p.last = m.Epoch
+	if err := p.prepare(); err != nil {
+		return err
+	}
+	p.last, p.clock = m.Epoch, m.Clock
 	if w.enc != nil {
 		if p.begun == 0 {
 			p.begun = m.Clock
@@ -80,12 +102,8 @@ func (w *writer) endPart(m operators.Mark) error {
 		if err := w.enc.Flush(); err != nil {
 			return err
 		}
-		if p.size.n >= partBytes || m.Clock-p.begun >= partAge {
-			if err := w.enc.Finish(); err != nil {
-				return err
-			}
-			w.enc = nil
-			if err := p.publish(w.target); err != nil {
+		if p.full() && !w.durable {
+			if err := w.finishPart(); err != nil {
 				return err
 			}
 		}
@@ -96,13 +114,29 @@ func (w *writer) endPart(m operators.Mark) error {
 	return nil
 }
 
+// full reports whether the part is large or old enough.
+func (p *parts) full() bool { return p.size.n >= partBytes || p.clock-p.begun >= partAge }
+
+// finishPart completes the part and publishes it.
+func (w *writer) finishPart() error {
+	if err := w.enc.Finish(); err != nil {
+		return err
+	}
+	w.enc = nil
+	return w.parts.publish(w.target)
+}
+
 // publish gives the part its name.
 func (p *parts) publish(t target) error {
 	f := t.(*countingTarget).target.(*fileTarget)
-	name := filepath.Join(p.dir, fmt.Sprintf("part-%012d-%012d%s", p.first, max(p.first, p.last), p.ending))
+	last := max(p.first, p.last)
+	name := filepath.Join(p.dir, fmt.Sprintf("%s%012d-%012d%s", partPrefix, p.first, last, p.ending))
 	err := f.f.Close()
 	if err == nil {
 		err = os.Link(f.f.Name(), name)
+	}
+	if err == nil {
+		p.published = last
 	}
 	return errors.Join(err, os.Remove(f.f.Name()))
 }

@@ -45,14 +45,18 @@ func checkWriter(c *dataflow.Check) []*dataflow.Schema {
 
 // writer is a running writer to one file or standard output, or to part files.
 type writer struct {
+	format string
+	opts   EncodeOptions
 	target target
 	enc    Encoder // nil until there is something to write, for part files
-	open   func() error
-	parts  *parts // nil for one file
-	limit  int64  // rows that may still be written; negative: any number
-	stream bool   // pass on what an epoch wrote when it ends
-	sel    []int32
-	out    batch.Batch
+	parts  *parts  // nil for one file
+	limit  int64   // rows that may still be written; negative: any number
+	rows   int64   // that have been written, before Recover too
+	stream bool    // pass on what an epoch wrote when it ends
+	// durable is set by Recover: only Commit makes rows visible.
+	durable bool
+	sel     []int32
+	out     batch.Batch
 }
 
 // OpenWriter makes a running writer. It writes at most limit rows, if that is not negative.
@@ -67,14 +71,10 @@ func OpenWriter(ctx *operators.Context, limit int64) (operators.Operator, error)
 		return nil, err
 	}
 	path := op.Value("path")
-	w := &writer{limit: limit}
-	w.open = func() (err error) {
-		w.enc, err = newEncoder(w.target, format, o)
-		return err
-	}
+	w := &writer{format: format, opts: o, limit: limit}
 	if strings.HasSuffix(path, "/") {
 		w.parts = &parts{dir: resolvePath(ctx.Dir, path), ending: "." + format}
-		return w, w.parts.prepare()
+		return w, nil
 	}
 	if w.target, err = openTarget(resolvePath(ctx.Dir, path)); err != nil {
 		return nil, err
@@ -84,6 +84,12 @@ func OpenWriter(ctx *operators.Context, limit int64) (operators.Operator, error)
 		return nil, errors.Join(err, w.target.abort())
 	}
 	return w, nil
+}
+
+// open makes the encoder that writes to the target.
+func (w *writer) open() (err error) {
+	w.enc, err = newEncoder(w.target, w.format, w.opts)
+	return err
 }
 
 func newEncoder(w io.Writer, format string, o EncodeOptions) (Encoder, error) {
@@ -107,6 +113,7 @@ func (w *writer) Process(_ int, b *batch.Batch) error {
 		b = w.first(b, w.limit)
 		w.limit -= int64(b.Rows())
 	}
+	w.rows += int64(b.Rows())
 	if w.enc == nil {
 		if err := w.beginPart(); err != nil {
 			return err
@@ -154,7 +161,7 @@ func (w *writer) Close(commit bool) error {
 	if w.enc == nil {
 		return nil
 	}
-	if !commit {
+	if !commit || w.durable && !w.stream {
 		return w.target.abort()
 	}
 	if err := closed(w.enc.Finish()); err != nil {

@@ -1,0 +1,318 @@
+package file
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sluice/dataflow"
+	"sluice/operators"
+)
+
+// A durable writer is one that Recover has been called of: its rows become visible epoch by epoch.
+//
+// One file, csv or ndjson, grows in place, and is cut to the length that was committed last when another
+// process goes on. A new state overwrites a file that is there already. Files in the other formats are
+// complete only when they end, so they can be durable as part files alone.
+//
+// A part file is published by a link, which never overwrites. Parts are named by the epochs that they
+// cover, without a gap from one to the next, so a part that was published just before the process ended,
+// and not recorded, is known by its name: it is kept, and its epochs count as committed.
+//
+// Standard output, pipes and devices keep what they have been given: rows after the last commit come
+// again when another process goes on. The header does not.
+
+// CheckDurable reports why a writer cannot be durable. Relative paths are taken against dir. It is meant
+// for the time before the query runs; the error is an operators.InputError.
+func CheckDurable(op *dataflow.Operator, dir string) error {
+	format, err := formatOf(op)
+	if err != nil {
+		return &operators.InputError{Err: err}
+	}
+	path := op.Value("path")
+	if path == "-" || strings.HasSuffix(path, "/") || growable(format) {
+		return nil
+	}
+	if info, err := os.Stat(resolvePath(dir, path)); err == nil && !info.Mode().IsRegular() {
+		return nil
+	}
+	return &operators.InputError{Err: errNotGrowable(path, format)}
+}
+
+// growable reports whether rows can be added to a file of the format that is complete.
+func growable(format string) bool { return format == "csv" || format == "ndjson" }
+
+func errNotGrowable(path, format string) error {
+	return fmt.Errorf("a file in format %s cannot grow, so with state it cannot be written as one file; to write part files into a folder use path %q and format %q",
+		format, strings.TrimSuffix(path, filepath.Ext(path))+"/", format)
+}
+
+// witness is what is kept of a commit.
+type witness struct {
+	kind   byte  // of output
+	rows   int64 // written so far
+	length int64 // of one file, bytes
+	part   int64 // last epoch of the last part file
+}
+
+// Kinds of output. Each is also the version of the witness's form.
+const (
+	oneFile   = 'f'
+	partFiles = 'p'
+	stream    = 's'
+)
+
+func (w *writer) kind() byte {
+	switch {
+	case w.parts != nil:
+		return partFiles
+	case w.stream:
+		return stream
+	}
+	return oneFile
+}
+
+func (x witness) encode() []byte {
+	dst := []byte{x.kind}
+	for _, n := range []int64{x.rows, x.length, x.part} {
+		dst = binary.AppendUvarint(dst, uint64(n))
+	}
+	return dst
+}
+
+var errWitness = errors.New("what the state says of the output is damaged, or of another version")
+
+func parseWitness(src []byte, kind byte) (witness, error) {
+	if src[0] != kind {
+		return witness{}, errors.New("the state is of another output: path has changed between one file, a folder of part files and standard output")
+	}
+	x := witness{kind: kind}
+	src = src[1:]
+	for _, to := range []*int64{&x.rows, &x.length, &x.part} {
+		n, used := binary.Uvarint(src)
+		if used <= 0 || int64(n) < 0 {
+			return witness{}, errWitness
+		}
+		*to, src = int64(n), src[used:]
+	}
+	if len(src) > 0 {
+		return witness{}, errWitness
+	}
+	return x, nil
+}
+
+// Recover implements operators.Committer.
+func (w *writer) Recover(epoch int64, mark []byte) (int64, error) {
+	w.durable = true
+	at, begun := witness{}, len(mark) > 0
+	if !begun && epoch > 0 {
+		return 0, errWitness
+	}
+	if begun {
+		var err error
+		if at, err = parseWitness(mark, w.kind()); err != nil {
+			return 0, err
+		}
+	}
+	var err error
+	switch w.kind() {
+	case partFiles:
+		epoch, err = w.recoverParts(epoch, &at, begun)
+	case stream:
+		if begun && growable(w.format) {
+			w.opts.Header = false
+			err = w.open()
+		}
+	default:
+		err = w.recoverFile(at.length)
+	}
+	w.rows = at.rows
+	if w.limit >= 0 {
+		w.limit = max(0, w.limit-at.rows)
+	}
+	return epoch, err
+}
+
+// recoverFile goes on with one file behind its first length bytes.
+func (w *writer) recoverFile(length int64) error {
+	tmp := w.target.(*fileTarget)
+	w.target, w.enc = nil, nil
+	if err := tmp.abort(); err != nil {
+		return err
+	}
+	if !growable(w.format) {
+		return errNotGrowable(tmp.path, w.format)
+	}
+	t, err := openGrowing(tmp.path, length)
+	if err != nil {
+		return err
+	}
+	w.target = t
+	w.opts.Header = w.opts.Header && length == 0
+	return w.open()
+}
+
+// growingTarget is a file to which rows are added in place.
+type growingTarget struct {
+	f         *os.File
+	size      int64 // bytes written
+	committed int64 // of them
+}
+
+func openGrowing(path string, length int64) (*growingTarget, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("output %q: %w", path, err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() < length {
+		err = fmt.Errorf("output %q has %d bytes, but %d have been committed: put it back as it was, or start anew with another state directory", path, info.Size(), length)
+	}
+	if err == nil {
+		err = f.Truncate(length)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &growingTarget{f: f, size: length, committed: length}, nil
+}
+
+// Write writes behind what has been written, whatever else the file has grown by.
+func (t *growingTarget) Write(p []byte) (int, error) {
+	n, err := t.f.WriteAt(p, t.size)
+	t.size += int64(n)
+	return n, err
+}
+
+func (t *growingTarget) commit() error { return t.f.Close() }
+
+func (t *growingTarget) abort() error { return errors.Join(t.f.Truncate(t.committed), t.f.Close()) }
+
+// Commit implements operators.Committer.
+func (w *writer) Commit(epoch int64, now bool) ([]byte, bool, error) {
+	at := witness{kind: w.kind(), rows: w.rows}
+	if p := w.parts; p != nil {
+		p.last = max(p.last, epoch)
+		if w.enc != nil {
+			if !now && !p.full() {
+				return nil, false, nil
+			}
+			if err := w.finishPart(); err != nil {
+				return nil, false, err
+			}
+		}
+		at.part = p.published
+		return at.encode(), true, nil
+	}
+	pass := w.enc.Flush
+	if growable(w.format) {
+		pass = w.enc.Finish // adds the header, if there has been no row yet, and nothing else
+	}
+	if err := closed(pass()); err != nil {
+		return nil, false, err
+	}
+	if t, ok := w.target.(*growingTarget); ok {
+		t.committed, at.length = t.size, t.size
+	}
+	return at.encode(), true, nil
+}
+
+// recoverParts removes parts that are not published and looks which are. One that has been published
+// after the commit at is added to it. begun says that a writer of the same state has used the folder.
+func (w *writer) recoverParts(epoch int64, at *witness, begun bool) (int64, error) {
+	p := w.parts
+	if !begun {
+		if err := p.prepare(); err != nil {
+			return 0, err
+		}
+	}
+	found, err := p.find()
+	if err != nil {
+		return 0, err
+	}
+	p.ready = true
+	p.published = at.part
+	for _, x := range found {
+		switch {
+		case x.last <= p.published:
+		case x.first != p.published+1:
+			return 0, fmt.Errorf("folder %q holds %s, but the state knows of parts up to epoch %d only: remove what is not of this query, or start anew with another state directory and folder",
+				p.dir, x.name, p.published)
+		default:
+			rows, err := w.countRows(filepath.Join(p.dir, x.name))
+			if err != nil {
+				return 0, err
+			}
+			at.rows += rows
+			p.published = x.last
+		}
+	}
+	p.last = max(epoch, p.published)
+	return p.last, nil
+}
+
+// partName is the name of a part file and what it says.
+type partName struct {
+	name        string
+	first, last int64
+}
+
+// find removes the temporary files of parts and lists the published ones, in order.
+func (p *parts) find() ([]partName, error) {
+	if err := os.MkdirAll(p.dir, 0o777); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(p.dir)
+	if err != nil {
+		return nil, err
+	}
+	var found []partName
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case strings.HasPrefix(name, ".sluice-part-"):
+			if err := os.Remove(filepath.Join(p.dir, name)); err != nil {
+				return nil, err
+			}
+		case strings.HasPrefix(name, partPrefix):
+			x := partName{name: name}
+			n, err := fmt.Sscanf(strings.TrimSuffix(name, p.ending), partPrefix+"%d-%d", &x.first, &x.last)
+			if n != 2 || err != nil || !strings.HasSuffix(name, p.ending) || x.last < x.first {
+				return nil, fmt.Errorf("folder %q holds %s, which this query has not written: remove it or choose another folder", p.dir, name)
+			}
+			found = append(found, x)
+		}
+	}
+	slices.SortFunc(found, func(a, b partName) int { return int(a.first - b.first) })
+	return found, nil
+}
+
+// countRows counts the rows of a part file.
+func (w *writer) countRows(path string) (int64, error) {
+	in, err := openInput(path, w.format, false, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer in.Close()
+	dec, err := newDecoder(in, w.format, DecodeOptions{Name: path, Schema: w.opts.Schema, Header: w.opts.Header, Delimiter: w.opts.Delimiter, Workers: 1})
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	defer dec.Close()
+	rows := int64(0)
+	for {
+		c, err := dec.Next(context.Background())
+		if errors.Is(err, io.EOF) {
+			return rows, nil
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", path, err)
+		}
+		rows += int64(c.Batch.Len + len(c.Bad))
+	}
+}

@@ -2,6 +2,7 @@ package meaning
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -65,11 +66,9 @@ func (d *drawer) key(in *stream, a *aggregation, i int) {
 		return
 	}
 	// Nothing may be grouped by twice, under whatever name.
-	plain := strings.ReplaceAll(x.text, in.name+".", "")
-	for _, k := range a.keys {
-		if strings.ReplaceAll(k, in.name+".", "") == plain {
-			return
-		}
+	plain := func(key string) string { return strings.NewReplacer(in.name+".", "", "(", "", ")", "").Replace(key) }
+	if slices.ContainsFunc(a.keys, func(k string) bool { return plain(k) == plain(x.text) }) {
+		return
 	}
 	a.keys = append(a.keys, x.text)
 	if d.chance(6, "key not selected") {

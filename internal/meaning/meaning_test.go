@@ -77,7 +77,7 @@ func drawVariants(d *drawer, g *dataflow.Graph, applied map[string]int) []varian
 	rules := rewrite.Builtin().Rules()
 	for _, r := range rules {
 		v := variant{graph: g}
-		if !v.apply(d, r, "") {
+		if v.apply(d, r, "") == "" {
 			continue
 		}
 		applied[r.Name]++
@@ -90,7 +90,7 @@ func drawVariants(d *drawer, g *dataflow.Graph, applied map[string]int) []varian
 		if d.chance(2, "nested") {
 			part = "."
 		}
-		if v.apply(d, second, part) {
+		if v.apply(d, second, part) != "" {
 			applied["pairs"]++
 			vs = append(vs, v)
 		}
@@ -103,8 +103,8 @@ func drawVariants(d *drawer, g *dataflow.Graph, applied map[string]int) []varian
 	return vs
 }
 
-// apply applies the rule to what a name with part in it means; false if there is no such name where it can be.
-func (v *variant) apply(d *drawer, r *rewrite.Rule, part string) bool {
+// apply applies the rule to what a name with part in it means, which it returns; "" if there is none where it can be.
+func (v *variant) apply(d *drawer, r *rewrite.Rule, part string) string {
 	rw := dataflow.Rewrite{Rule: r.Name}
 	args, params := map[string]string{}, ""
 	for _, p := range []string{"k", "fan"} {
@@ -125,7 +125,7 @@ func (v *variant) apply(d *drawer, r *rewrite.Rule, part string) bool {
 		}
 	}
 	if len(sites) == 0 {
-		return false
+		return ""
 	}
 	rw.Operator = draw(d, "site", sites...)
 	g := *v.graph
@@ -133,13 +133,13 @@ func (v *variant) apply(d *drawer, r *rewrite.Rule, part string) bool {
 	result, diags := engine.Run(&g, rewrite.Builtin())
 	if diags.HasErrors() {
 		if strings.Contains(diags.Error(), "the same has to be done to each copy") || strings.Contains(diags.Error(), "does not apply") {
-			return false
+			return ""
 		}
 		d.t.Fatalf("rule %s applies to %q, but: %v\n%s", r.Name, rw.Operator, diags, v.graph.Term(dataflow.TermOptions{Params: true}))
 	}
 	v.graph = result.Graph
 	v.steps += fmt.Sprintf("  <rewrite rule=%q operator=%q>%s</rewrite>\n", r.Name, rw.Operator, params)
-	return true
+	return rw.Operator
 }
 
 // compareVariant compares what the writers got from a rewritten graph with what they are to get.

@@ -82,10 +82,20 @@ func (s *source) Next(_ context.Context, most int) (*operators.SourceRows, error
 }
 
 // writer is a running writer in memory.
-type writer struct{ table *table }
+type writer struct {
+	table *table
+	seen  func(rows int)
+}
 
-func (w *writer) Process(_ int, b *batch.Batch) error { w.table.take(b); return nil }
-func (w *writer) EndEpoch(operators.Mark) error       { return nil }
+func (w *writer) Process(_ int, b *batch.Batch) error {
+	w.table.take(b)
+	if w.seen != nil {
+		w.seen(b.Rows())
+	}
+	return nil
+}
+
+func (w *writer) EndEpoch(operators.Mark) error { return nil }
 
 // results are what the writers of a query got, by name.
 type results map[string]*table
@@ -96,14 +106,12 @@ type way struct {
 	tasks bool // each on a goroutine of its own
 	// wrap, if not nil, may put another operator around a running one.
 	wrap func(*operators.Context, operators.Operator) operators.Operator
+	// seen, if not nil, is told how many rows a writer has got.
+	seen func(rows int)
 }
 
 // run runs the graph on the inputs of its sources, by name.
 func run(g *dataflow.Graph, inputs map[string]*input, w way) (results, error) {
-	return runWith(context.Background(), g, inputs, w)
-}
-
-func runWith(ctx context.Context, g *dataflow.Graph, inputs map[string]*input, w way) (results, error) {
 	var tasks [][]*dataflow.Operator
 	if w.tasks {
 		p, err := dataflow.BuildTasks(g, dataflow.TaskOptions{Network: true, Catalog: catalog.Operators})
@@ -116,7 +124,7 @@ func runWith(ctx context.Context, g *dataflow.Graph, inputs map[string]*input, w
 		}
 	}
 	got := results{}
-	_, err := executor.Run(ctx, g, executor.Options{
+	_, err := executor.Run(context.Background(), g, executor.Options{
 		Tasks: tasks,
 		Now:   func() time.Time { return time.Unix(1_000_000_000, 0) },
 		OpenSource: func(c *operators.Context) (operators.Source, error) {
@@ -129,7 +137,7 @@ func runWith(ctx context.Context, g *dataflow.Graph, inputs map[string]*input, w
 					t.columns = append(t.columns, col.Name)
 				}
 				got[c.Op.Name] = t
-				return &writer{t}, nil
+				return &writer{t, w.seen}, nil
 			}
 			op, err := catalog.Build(c, catalog.Options{Limit: -1})
 			if err == nil && w.wrap != nil {

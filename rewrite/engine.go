@@ -262,10 +262,35 @@ func (e *Engine) Run(g *dataflow.Graph, rules *RuleSet) (*Result, dataflow.Diagn
 	return r, diags
 }
 
-// rewrite applies one rewrite of a spec.
-func (e *Engine) rewrite(r *Result, rw *dataflow.Rewrite, rules *RuleSet) dataflow.Diagnostics {
+// CheckNames reports what the rewrites of a graph that is not fit to be rewritten name wrongly: rules, their
+// parameters, and operators. A name such as late.1 may be given by a rewrite before, so it is taken as
+// right if there is an operator late.
+func CheckNames(g *dataflow.Graph, rules *RuleSet) dataflow.Diagnostics {
+	var diags dataflow.Diagnostics
+	for i := range g.Rewrites {
+		rw := &g.Rewrites[i]
+		rule, _, found := named(rw, rules)
+		diags = append(diags, found...)
+		name := rw.Operator
+		for cut := len(name); cut >= 0 && g.Operator(name) == nil; cut = strings.LastIndexByte(name, '.') {
+			name = name[:cut]
+		}
+		if rule != nil && g.Operator(name) == nil {
+			diags = append(diags, unknownOperator(g, rw))
+		}
+	}
+	return diags
+}
+
+func unknownOperator(g *dataflow.Graph, rw *dataflow.Rewrite) dataflow.Diagnostic {
+	return diagnosticf(rw.Pos, suggest(rw.Operator, operatorNames(g)), "rule %q: unknown operator %q", rw.Rule, rw.Operator)
+}
+
+// named finds the rule that a rewrite names, and its arguments. There is no rule if the name is wrong, or
+// if the front end has reported that something is missing.
+func named(rw *dataflow.Rewrite, rules *RuleSet) (*Rule, map[string]string, dataflow.Diagnostics) {
 	if rw.Rule == "" || rw.Operator == "" {
-		return nil // reported by the front end
+		return nil, nil, nil
 	}
 	rule := rules.Rule(rw.Rule)
 	if rule == nil {
@@ -274,12 +299,21 @@ func (e *Engine) rewrite(r *Result, rw *dataflow.Rewrite, rules *RuleSet) datafl
 		if suggestion == "" {
 			message += "; the rules are " + strings.Join(rules.Names(), ", ")
 		}
-		return dataflow.Diagnostics{diagnosticf(rw.Pos, suggestion, "%s", message)}
+		return nil, nil, dataflow.Diagnostics{diagnosticf(rw.Pos, suggestion, "%s", message)}
 	}
 	args, diags := arguments(rw, rule)
+	return rule, args, diags
+}
+
+// rewrite applies one rewrite of a spec.
+func (e *Engine) rewrite(r *Result, rw *dataflow.Rewrite, rules *RuleSet) dataflow.Diagnostics {
+	rule, args, diags := named(rw, rules)
+	if rule == nil {
+		return diags
+	}
 	targets := r.Graph.Named(rw.Operator)
 	if len(targets) == 0 {
-		diags = append(diags, diagnosticf(rw.Pos, suggest(rw.Operator, operatorNames(r.Graph)), "rule %q: unknown operator %q", rw.Rule, rw.Operator))
+		diags = append(diags, unknownOperator(r.Graph, rw))
 	}
 	if diags.HasErrors() {
 		return diags

@@ -127,8 +127,17 @@ func (p *plan) json() ([]byte, error) {
 	for _, st := range p.steps {
 		all.Steps = append(all.Steps, step{st.Rule.Name, st.Target, st.Args, st.Diff})
 	}
-	text, err := json.MarshalIndent(all, "", "  ")
-	return append(text, '\n'), err
+	return readableJSON(all)
+}
+
+// readableJSON writes v with indents, and <, > and & as they are.
+func readableJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return b.Bytes(), err
 }
 
 // streamTypes lists the streams with their types, one a line, in the order of the spec.

@@ -35,6 +35,9 @@ func loadPlan(path string, o planOptions, s streams) (*plan, dataflow.Diagnostic
 	}
 	g.Rewrites = append(g.Rewrites, o.rewrites...)
 	rules, found := loadRules(g)
+	if !found.HasErrors() && diags.HasErrors() {
+		found = append(found, rewrite.CheckNames(g, rules)...)
+	}
 	diags = append(diags, found...)
 	if diags.HasErrors() {
 		diags.Sort()

@@ -1,10 +1,6 @@
 package main
 
-import (
-	"encoding/json"
-
-	"sluice/dataflow"
-)
+import "sluice/dataflow"
 
 type validateCommand struct {
 	Specs  []string `arg:"" name:"spec" help:"The specs, - for standard input."`
@@ -56,7 +52,10 @@ func writeJSON(s streams, diags dataflow.Diagnostics) error {
 		}
 		list = append(list, jsonDiagnostic{d.Pos.File, d.Pos.Line, d.Pos.Col, severity, d.Operator, d.Message, d.Suggestion})
 	}
-	enc := json.NewEncoder(s.out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(list)
+	text, err := readableJSON(list)
+	if err != nil {
+		return err
+	}
+	_, err = s.out.Write(text)
+	return err
 }

@@ -7,8 +7,6 @@ import (
 	"sluice/dataflow"
 	"sluice/dataflow/batch"
 	"sluice/dataflow/decimal"
-
-	"github.com/zeebo/xxh3"
 )
 
 // choiceFunctions are those that take values of any type.
@@ -89,10 +87,10 @@ func checkHash(c *checker, n *call, f *function, args []*typed) *typed {
 
 // hashValue hashes its arguments, see doc.go for what exactly is hashed.
 type hashValue struct {
-	args []evaluator
-	vecs []*batch.Vector
-	vec  batch.Vector
-	buf  []byte
+	args   []evaluator
+	vecs   []*batch.Vector
+	vec    batch.Vector
+	hasher KeyHasher
 }
 
 func (e *hashValue) eval(r *run, sel []int32) *batch.Vector {
@@ -103,11 +101,7 @@ func (e *hashValue) eval(r *run, sel []int32) *batch.Vector {
 	e.vec.Reset(dataflow.IntType, r.n)
 	for j := range count(r.n, sel) {
 		i := int(rowAt(sel, j))
-		e.buf = e.buf[:0]
-		for _, v := range e.vecs {
-			e.buf = appendHashed(e.buf, v, i)
-		}
-		e.vec.Ints[i] = int64(xxh3.Hash(e.buf))
+		e.vec.Ints[i] = e.hasher.Hash(e.vecs, i)
 	}
 	return &e.vec
 }

@@ -47,7 +47,7 @@ func parseGroups(text string) (from, to int, err error) {
 type partitionFilter struct {
 	ctx      *operators.Context
 	keys     keyGroups
-	from, to uint64
+	from, to int
 	sel      []int32
 	out      batch.Batch
 }
@@ -63,7 +63,7 @@ func NewPartitionFilter(ctx *operators.Context) (operators.Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &partitionFilter{ctx: ctx, keys: keyGroups{hash: p}, from: uint64(from), to: uint64(to)}, nil
+	return &partitionFilter{ctx: ctx, keys: keyGroups{hash: p}, from: from, to: to}, nil
 }
 
 // Process implements operators.Operator.
@@ -72,13 +72,13 @@ func (f *partitionFilter) Process(_ int, b *batch.Batch) error {
 	f.sel = f.sel[:0]
 	if b.Sel == nil {
 		for i, h := range hashes[:b.Len] {
-			if g := groupOf(h); g >= f.from && g < f.to {
+			if g := expr.KeyGroup(h); g >= f.from && g < f.to {
 				f.sel = append(f.sel, int32(i))
 			}
 		}
 	}
 	for _, i := range b.Sel {
-		if g := groupOf(hashes[i]); g >= f.from && g < f.to {
+		if g := expr.KeyGroup(hashes[i]); g >= f.from && g < f.to {
 			f.sel = append(f.sel, i)
 		}
 	}

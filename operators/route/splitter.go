@@ -102,7 +102,7 @@ type keyGroups struct {
 	expr expr.Context
 }
 
-// eval gives the hash of each row of b that is selected; groupOf makes a key group of it. A row whose
+// eval gives the hash of each row of b that is selected; expr.KeyGroup makes a key group of it. A row whose
 // key cannot be computed is a bad row of the operator that has the key; it gets there by way of group 0.
 func (k *keyGroups) eval(clock int64, b *batch.Batch) []int64 {
 	k.expr.Clock = clock
@@ -115,8 +115,6 @@ func (k *keyGroups) eval(clock int64, b *batch.Batch) []int64 {
 	}
 	return v.Ints
 }
-
-func groupOf(hash int64) uint64 { return uint64(hash) % dataflow.KeyGroups }
 
 // GroupRange is the key groups, from included to excluded, of partition i out of k.
 func GroupRange(i, k int) (from, to int) {
@@ -165,12 +163,12 @@ func (s *splitter) Process(_ int, b *batch.Batch) error {
 	}
 	if b.Sel == nil {
 		for i, h := range hashes[:b.Len] {
-			o := s.owner[groupOf(h)]
+			o := s.owner[expr.KeyGroup(h)]
 			s.sels[o] = append(s.sels[o], int32(i))
 		}
 	}
 	for _, i := range b.Sel {
-		o := s.owner[groupOf(hashes[i])]
+		o := s.owner[expr.KeyGroup(hashes[i])]
 		s.sels[o] = append(s.sels[o], i)
 	}
 	for i, sel := range s.sels {

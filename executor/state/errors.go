@@ -1,0 +1,33 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrInUse says that another Store has the directory open.
+	ErrInUse = errors.New("state: the directory is in use")
+	// ErrClosed says that the Store has been closed.
+	ErrClosed = errors.New("state: the store is closed")
+	// ErrDamaged says that the directory holds what no Store has written. The error names the file and
+	// says what can be done.
+	ErrDamaged = errors.New("state: damaged")
+)
+
+// AssertionError reports a call that no correct program makes, such as a commit out of order.
+type AssertionError struct{ What string }
+
+func (e *AssertionError) Error() string { return "state: assertion failed: " + e.What }
+
+func assertion(format string, args ...any) error {
+	return &AssertionError{fmt.Sprintf(format, args...)}
+}
+
+// damaged says what is wrong in path, and what the user can do.
+func damaged(path string, advice string, what any) error {
+	if err, ok := what.(error); ok {
+		return fmt.Errorf("%w: %s: %w; %s", ErrDamaged, path, err, advice)
+	}
+	return fmt.Errorf("%w: %s: %v; %s", ErrDamaged, path, what, advice)
+}

@@ -8,5 +8,7 @@ type Counters struct {
 	Out     atomic.Int64 // rows emitted on the main output
 	Skipped atomic.Int64 // bad rows passed over, with on-error=skip
 	Dead    atomic.Int64 // bad rows sent to the output "errors"
+	Lost    atomic.Int64 // rows that a source has read and cannot read again after a restart
+	Gaps    atomic.Int64 // inputs that were gone or cut when they were to be read on, so that rows may be missing
 	Late    atomic.Int64 // rows that came too late for a window; once per window
 }

@@ -36,7 +36,7 @@ func CheckDurable(op *dataflow.Operator, dir string) error {
 		return &operators.InputError{Err: err}
 	}
 	path := op.Value("path")
-	if path == "-" || strings.HasSuffix(path, "/") || growable(format) {
+	if path == "-" || strings.HasSuffix(path, "/") || isText(format) {
 		return nil
 	}
 	if info, err := os.Stat(resolvePath(dir, path)); err == nil && !info.Mode().IsRegular() {
@@ -44,9 +44,6 @@ func CheckDurable(op *dataflow.Operator, dir string) error {
 	}
 	return &operators.InputError{Err: errNotGrowable(path, format)}
 }
-
-// growable reports whether rows can be added to a file of the format that is complete.
-func growable(format string) bool { return format == "csv" || format == "ndjson" }
 
 func errNotGrowable(path, format string) error {
 	return fmt.Errorf("a file in format %s cannot grow, so with state it cannot be written as one file; to write part files into a folder use path %q and format %q",
@@ -125,7 +122,7 @@ func (w *writer) Recover(epoch int64, mark []byte) (int64, error) {
 	case partFiles:
 		epoch, err = w.recoverParts(epoch, &at, begun)
 	case stream:
-		if begun && growable(w.format) {
+		if begun && isText(w.format) {
 			w.opts.Header = false
 			err = w.open()
 		}
@@ -146,7 +143,7 @@ func (w *writer) recoverFile(length int64) error {
 	if err := tmp.abort(); err != nil {
 		return err
 	}
-	if !growable(w.format) {
+	if !isText(w.format) { // rows cannot be added to what is complete
 		return errNotGrowable(tmp.path, w.format)
 	}
 	t, err := openGrowing(tmp.path, length)
@@ -211,7 +208,7 @@ func (w *writer) Commit(epoch int64, now bool) ([]byte, bool, error) {
 		return at.encode(), true, nil
 	}
 	pass := w.enc.Flush
-	if growable(w.format) {
+	if isText(w.format) {
 		pass = w.enc.Finish // adds the header, if there has been no row yet, and nothing else
 	}
 	if err := closed(pass()); err != nil {
@@ -294,7 +291,7 @@ func (p *parts) find() ([]partName, error) {
 
 // countRows counts the rows of a part file.
 func (w *writer) countRows(path string) (int64, error) {
-	in, err := openInput(path, w.format, false, nil)
+	in, err := openInput(path, w.format, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -26,6 +26,7 @@ type Chunk struct {
 	Bad []BadRow
 	// Offset is the byte offset of the chunk's first row in the input after decompression, for formats
 	// that have one, and Line its line (from 1) there. A decoder that starts at Offset gives the same rows.
+	// For formats that have none, Line is the number of the first row, from 1.
 	Offset, Line int64
 }
 
@@ -48,6 +49,11 @@ type DecodeOptions struct {
 	Workers         int    // goroutines that decode at once; at least 1
 	// Live says that the input may pause: rows are to be passed on as soon as they are complete.
 	Live bool
+
+	// Where to begin, if not with the first row. Text begins at a chunk's Offset, and Line is that chunk's.
+	// Of the other formats the decoder may pass over as much of the first Skip rows as it can without
+	// decoding them; the first chunk's Line tells how much.
+	Offset, Line, Skip int64
 }
 
 // EncodeOptions say how an output is to be written.

@@ -36,7 +36,7 @@ func Infer(path string, o InferOptions) (*dataflow.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := openInput(filepath.Clean(path), format, false, nil)
+	in, err := openInput(filepath.Clean(path), format, nil)
 	if err != nil {
 		return nil, err
 	}

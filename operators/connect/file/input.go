@@ -18,7 +18,10 @@ import (
 type input struct {
 	r       io.Reader
 	file    *os.File // for formats that need to seek
-	whole   bool     // r is not told of Stop, for the format does not read it front to back
+	origin  *os.File // that was opened; nil for a file that is followed
+	base    int64    // where in origin the input begins, bytes
+	follow  *follower
+	whole   bool // r is not told of Stop, for the format does not read it front to back
 	closers []func() error
 }
 
@@ -31,22 +34,36 @@ func (in *input) Close() error {
 	return errors.Join(errs...)
 }
 
-// openInput opens one input for a format. Its reader ends with operators.ErrStopped once stop is closed.
-func openInput(path, format string, follow bool, stop <-chan struct{}) (*input, error) {
-	if follow {
-		f := &follower{path: path, stop: stop}
-		return &input{r: f, closers: []func() error{f.Close}}, nil
-	}
-	in := &input{}
-	f := os.Stdin
+// openFollowed opens a file that grows, which is f if that is not nil.
+func openFollowed(path string, f *os.File, stop <-chan struct{}) *input {
+	t := &follower{path: path, stop: stop, f: f}
+	return &input{r: t, follow: t, closers: []func() error{t.Close}}
+}
+
+// openOrigin opens a file, or standard input, as it is.
+func openOrigin(path string) (*input, error) {
+	in := &input{origin: os.Stdin}
 	if path != "-" {
-		var err error
-		if f, err = os.Open(path); err != nil {
+		f, err := os.Open(path)
+		if err != nil {
 			return nil, err
 		}
-		in.closers = append(in.closers, f.Close)
+		in.origin, in.closers = f, append(in.closers, f.Close)
 	}
-	in.r, in.file = f, f
+	in.r, in.file = in.origin, in.origin
+	if at, err := in.origin.Seek(0, io.SeekCurrent); err == nil {
+		in.base = at
+	}
+	return in, nil
+}
+
+// openInput opens one input for a format. Its reader ends with operators.ErrStopped once stop is closed.
+func openInput(path, format string, stop <-chan struct{}) (*input, error) {
+	in, err := openOrigin(path)
+	if err != nil {
+		return nil, err
+	}
+	f := in.origin
 	if ext := compression(path); ext != "" {
 		if err := in.unpack(ext); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), in.Close())
@@ -61,7 +78,11 @@ func openInput(path, format string, follow bool, stop <-chan struct{}) (*input, 
 		}
 		return in, nil
 	}
-	in.r = &stoppable{in.r, stop}
+	text := stoppable{in.r, stop}
+	in.r = &text
+	if in.atOffsets() {
+		in.r = &seekable{text, f, in.base}
+	}
 	return in, nil
 }
 
@@ -140,6 +161,23 @@ func (s *stoppable) Read(p []byte) (int, error) {
 	}
 }
 
+// atOffsets reports whether an offset in the input is one in its file.
+func (in *input) atOffsets() bool {
+	return in.follow != nil || isRegular(in.origin) && compression(in.origin.Name()) == ""
+}
+
+// seekable is a stoppable file that can go on elsewhere.
+type seekable struct {
+	stoppable
+	f    *os.File
+	base int64
+}
+
+func (s *seekable) seekTo(offset int64) error {
+	_, err := s.f.Seek(s.base+offset, io.SeekStart)
+	return err
+}
+
 // followPoll is how often a file that is being followed is looked at.
 const followPoll = 50 * time.Millisecond
 
@@ -195,6 +233,11 @@ func (t *follower) Read(p []byte) (int, error) {
 		case <-time.After(followPoll):
 		}
 	}
+}
+
+func (t *follower) seekTo(offset int64) (err error) {
+	t.pos, err = t.f.Seek(offset, io.SeekStart)
+	return err
 }
 
 // replaced reports whether path no longer names the file that is open, or that has been cut.

@@ -88,7 +88,7 @@ func newParquetDecoder(r parquetInput, o DecodeOptions) (_ Decoder, err error) {
 	for i := range o.Schema.Columns {
 		d.cols = append(d.cols, newParquetColumn(file, fields, o.Schema.Columns[i].Name))
 	}
-	if err := d.plan(file.MetaData()); err != nil {
+	if err := d.plan(file.MetaData(), o.Skip); err != nil {
 		return nil, err
 	}
 	depth := int64(1)
@@ -166,12 +166,17 @@ func checkSelected(fields []parquetField, s *dataflow.Schema) error {
 // parquetChunkBytes is what a chunk of one column should have at most.
 const parquetChunkBytes = 4 << 20
 
-// plan cuts the row groups into chunks: of TargetRows rows, or of fewer where rows are large.
-func (d *parquetDecoder) plan(meta *metadata.FileMetaData) error {
+// plan cuts the row groups into chunks: of TargetRows rows, or of fewer where rows are large. It leaves
+// out those that are among the first skip rows.
+func (d *parquetDecoder) plan(meta *metadata.FileMetaData, skip int64) error {
 	for i, rg := range meta.RowGroups {
 		rows := rg.GetNumRows()
 		if rows < 0 || rows > 1<<48 {
 			return fmt.Errorf("damaged Parquet file: row group %d has %d rows", i, rows)
+		}
+		if len(d.groups) == 0 && d.line-1+rows <= skip {
+			d.line += rows
+			continue
 		}
 		step := int64(batch.TargetRows)
 		for _, c := range d.cols {

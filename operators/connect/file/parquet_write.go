@@ -84,14 +84,14 @@ func parquetProperties(s *dataflow.Schema) *parquet.WriterProperties {
 		parquet.WithCreatedBy("sluice"),
 	}
 	for _, c := range s.Columns {
-		if isText(c.Type) {
+		if holdsText(c.Type) {
 			opts = append(opts, parquet.WithDictionaryPath(parquet.ColumnPath{c.Name}, true))
 		}
 	}
 	return parquet.NewWriterProperties(opts...)
 }
 
-func isText(t dataflow.Type) bool { return t.Kind == dataflow.String || t.Kind == dataflow.Bytes }
+func holdsText(t dataflow.Type) bool { return t.Kind == dataflow.String || t.Kind == dataflow.Bytes }
 
 // schemaText is an Arrow schema as Arrow's implementations keep it in Parquet files.
 func schemaText(s *arrow.Schema) (string, error) {
@@ -151,7 +151,7 @@ func (e *parquetEncoder) writeColumn(ctx context.Context, group pq.SerialRowGrou
 		return err
 	}
 	v, nullable := &e.rows.Cols[col], e.rows.Schema.Columns[col].Nullable
-	if isText(v.Type) {
+	if holdsText(v.Type) {
 		if d := e.dict.encode(v, values.DataType()); d != nil {
 			values = d
 		} else {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"strconv"
 	"sync/atomic"
@@ -21,7 +22,8 @@ type source struct {
 	ctx    *operators.Context
 	opts   DecodeOptions
 	format string
-	paths  []string // still to be opened, in order
+	files  []string // in the order in which they are read
+	at     int      // files that are done with; none with follow
 	follow bool
 	policy string // on-error
 	epochs operators.EpochOptions
@@ -32,13 +34,18 @@ type source struct {
 
 	in    *input  // that is being read; nil between two
 	dec   Decoder // of in
+	begun bool    // a chunk of in has come
+	from  place   // in the file, while there is no chunk
+	skip  int64   // rows of in to pass over, bad ones too: they were read before the position
 	chunk *Chunk
-	row   int // rows of chunk that have been given out
-	bad   int // likewise of chunk.Bad
+	start place // of chunk
+	row   int   // rows of chunk that have been given out
+	bad   int   // likewise of chunk.Bad
 	sel   []int32
 	part  batch.Batch // a part of a chunk
 	dead  *batch.Batch
 	rows  operators.SourceRows
+	log   positions
 }
 
 // OpenReader makes a running reader. A missing input is an operators.InputError.
@@ -57,8 +64,8 @@ func OpenReader(ctx *operators.Context) (operators.Source, error) {
 		return nil, err
 	}
 	if s.follow {
-		s.paths = []string{resolvePath(ctx.Dir, op.Value("path"))}
-	} else if s.paths, err = inputPaths(ctx.Dir, op.Value("path")); err != nil {
+		s.files = []string{resolvePath(ctx.Dir, op.Value("path"))}
+	} else if s.files, err = inputPaths(ctx.Dir, op.Value("path")); err != nil {
 		return nil, &operators.InputError{Err: err}
 	}
 	if v := op.Value("rate"); v != "" {
@@ -66,6 +73,7 @@ func OpenReader(ctx *operators.Context) (operators.Source, error) {
 			return nil, fmt.Errorf("rate: %w", err)
 		}
 	}
+	s.log.list(s)
 	return s, s.setEpochs(op)
 }
 
@@ -85,7 +93,7 @@ func (s *source) setEpochs(op *dataflow.Operator) error {
 		}
 		*d.to = time.Duration(us) * time.Microsecond
 	}
-	s.opts.Live = s.follow || isLive(s.paths)
+	s.opts.Live = s.follow || isLive(s.files)
 	if !s.opts.Live && s.rate.perSecond == 0 {
 		s.epochs.Interval = 0
 	}
@@ -113,7 +121,7 @@ func (s *source) closeInput() error {
 	if s.in != nil {
 		errs = append(errs, s.in.Close())
 	}
-	s.dec, s.in, s.chunk = nil, nil, nil
+	s.dec, s.in, s.chunk, s.begun = nil, nil, nil, false
 	return errors.Join(errs...)
 }
 
@@ -145,13 +153,15 @@ func (s *source) nextChunk(ctx context.Context) error {
 	if s.in.whole && s.stopped.Load() {
 		return operators.ErrStopped
 	}
+	s.from = s.here()
+	s.chunk = nil // it is valid until Next
 	chunk, err := s.dec.Next(ctx)
 	switch {
 	case err == nil:
-		s.chunk, s.row, s.bad = chunk, 0, 0
+		s.setChunk(chunk)
 		return nil
 	case errors.Is(err, io.EOF):
-		return s.closeInput()
+		return s.endInput()
 	case errors.Is(err, operators.ErrStopped):
 		return operators.ErrStopped
 	case errors.Is(err, ctx.Err()) && ctx.Err() != nil:
@@ -161,31 +171,62 @@ func (s *source) nextChunk(ctx context.Context) error {
 	}
 }
 
+// setChunk takes a chunk, and passes over the rows of it that have been read before.
+func (s *source) setChunk(c *Chunk) {
+	if !isText(s.format) && !s.begun {
+		s.skip -= c.Line - 1 // the decoder has passed over these
+	}
+	s.begun = true
+	s.chunk, s.start = c, place{offset: c.Offset, line: c.Line}
+	s.row, s.bad = c.advance(0, 0, int(min(s.skip, math.MaxInt32)), false)
+	s.skip -= int64(s.row + s.bad)
+}
+
+// endInput goes on to the next file.
+func (s *source) endInput() error {
+	if isText(s.format) && s.skip > 0 {
+		return changed(s.opts.Name, fmt.Sprintf("it ends %d rows before the place up to which it was read", s.skip))
+	}
+	if !s.follow {
+		s.at++
+	}
+	s.from, s.skip = place{}, 0
+	return s.closeInput()
+}
+
 // open opens the next input.
 func (s *source) open() error {
 	if s.stopped.Load() {
 		return operators.ErrStopped
 	}
-	if len(s.paths) == 0 {
+	if s.at >= len(s.files) {
 		return io.EOF
 	}
-	path := s.paths[0]
-	if !s.follow {
-		s.paths = s.paths[1:]
-	}
-	in, err := openInput(path, s.format, s.follow, s.stop)
+	path := s.files[s.at]
+	in, err := s.openFile(path)
 	if err != nil {
 		return err
 	}
 	o := s.opts
-	o.Name = path
+	o.Name, o.Offset, o.Line, o.Skip = path, s.from.offset, s.from.line, s.from.rows
 	dec, err := newDecoder(in, s.format, o)
 	if err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", path, err), in.Close())
 	}
-	s.opts.Name, s.in, s.dec = path, in, dec
+	s.opts.Name, s.in, s.dec, s.skip = path, in, dec, s.from.rows
+	s.log.last = identity{}
 	return nil
 }
+
+func (s *source) openFile(path string) (*input, error) {
+	if s.follow {
+		return openFollowed(path, s.followed(path), s.stop), nil
+	}
+	return openInput(path, s.format, s.stop)
+}
+
+// isText reports whether the rows of a format are lines of text.
+func isText(format string) bool { return format == "csv" || format == "ndjson" }
 
 func newDecoder(in *input, format string, o DecodeOptions) (Decoder, error) {
 	switch format {
@@ -201,31 +242,37 @@ func newDecoder(in *input, format string, o DecodeOptions) (Decoder, error) {
 
 // take gives out the next rows of the chunk: max of them at most, bad ones counted too.
 func (s *source) take(max int) (*operators.SourceRows, error) {
-	c := s.chunk
-	row, bad := s.row, s.bad
-	for read := 0; read < max; read++ {
+	row, bad := s.chunk.advance(s.row, s.bad, max, s.policy == "fail")
+	if row == s.row && bad == s.bad {
+		return nil, s.badRow(&s.chunk.Bad[bad])
+	}
+	return s.give(row, bad), nil
+}
+
+// advance moves a place in the chunk, behind so many of its rows and bad rows, on by n rows of either
+// kind, or as many as there are. With stop it goes no further than the first bad row.
+func (c *Chunk) advance(row, bad, n int, stop bool) (int, int) {
+	for n > 0 {
 		switch {
 		case bad < len(c.Bad) && c.Bad[bad].Before <= row:
-			if s.policy == "fail" {
-				if row == s.row {
-					return nil, s.badRow(&c.Bad[bad])
-				}
-				return s.give(row, bad), nil
+			if stop {
+				return row, bad
 			}
 			bad++
+			n--
 		case row < c.Batch.Len:
 			end := c.Batch.Len
 			if bad < len(c.Bad) {
 				end = c.Bad[bad].Before
 			}
-			n := min(end-row, max-read)
-			row += n
-			read += n - 1
+			step := min(end-row, n)
+			row += step
+			n -= step
 		default:
-			return s.give(row, bad), nil
+			return row, bad
 		}
 	}
-	return s.give(row, bad), nil
+	return row, bad
 }
 
 func (s *source) badRow(b *BadRow) error {

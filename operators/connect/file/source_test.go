@@ -47,7 +47,7 @@ func sourceOver(chunks []*Chunk, policy string) *source {
 	op := &dataflow.Operator{Name: "source", Outputs: []dataflow.Output{{Port: ""}, {Port: "errors"}}}
 	return &source{
 		ctx: &operators.Context{Op: op, Counters: &operators.Counters{}}, stop: make(chan struct{}), policy: policy,
-		opts: DecodeOptions{Name: "in.csv"}, in: &input{}, dec: &scripted{chunks: chunks},
+		format: "csv", opts: DecodeOptions{Name: "in.csv"}, in: &input{}, dec: &scripted{chunks: chunks},
 	}
 }
 

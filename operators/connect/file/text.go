@@ -81,10 +81,11 @@ type textDecoder struct {
 	next *textBlock // that is being decoded
 
 	// What follows belongs to the reading goroutine.
-	begun        bool
-	rest         []byte // read, but not part of a block yet
-	offset, line int64  // of rest
-	eof          bool
+	from, fromLine int64 // offset and line at which to begin; 0: with the first row
+	begun          bool
+	rest           []byte // read, but not part of a block yet
+	offset, line   int64  // of rest
+	eof            bool
 }
 
 func newTextDecoder(r io.Reader, format textFormat, o DecodeOptions, sizes textSizes) *textDecoder {
@@ -92,6 +93,7 @@ func newTextDecoder(r io.Reader, format textFormat, o DecodeOptions, sizes textS
 	n := workers + 3 // besides those being decoded: one being read, one waiting, one with the caller
 	d := &textDecoder{
 		r: r, schema: o.Schema, format: format, live: o.Live, sizes: sizes, line: 1,
+		from: o.Offset, fromLine: o.Line,
 		free: make(chan *textBlock, n), work: make(chan *textBlock, n), order: make(chan *textBlock, n),
 		stop: make(chan struct{}), reader: make(chan struct{}),
 	}
@@ -196,6 +198,12 @@ func (d *textDecoder) readBlocks() {
 	defer close(d.reader)
 	defer close(d.work)
 	defer close(d.order)
+	if d.from > 0 {
+		if err := d.passOver(); err != nil {
+			d.err = err
+			return
+		}
+	}
 	for {
 		var b *textBlock
 		select {

@@ -14,6 +14,7 @@ type flow struct {
 	mu     sync.Mutex
 	moved  sync.Cond
 	epochs map[*node]int64 // last epoch that each node without consumers has ended
+	open   bool            // sources no longer wait
 	closed bool
 
 	anySink bool
@@ -81,7 +82,7 @@ func (f *flow) done() bool { return f.anySink && f.sinks.Load() == 0 }
 func (f *flow) wait(epoch int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for !f.closed && f.least() < epoch-epochsInFlight {
+	for !f.closed && !f.open && f.least() < epoch-epochsInFlight {
 		f.moved.Wait()
 	}
 	return !f.closed
@@ -93,6 +94,21 @@ func (f *flow) least() int64 {
 		least = min(least, e)
 	}
 	return least
+}
+
+// begin says that the first epoch comes after this one.
+func (f *flow) begin(epoch int64) {
+	for n := range f.epochs {
+		f.epochs[n] = epoch
+	}
+}
+
+// release lets all sources go on, because they are about to stop.
+func (f *flow) release() {
+	f.mu.Lock()
+	f.open = true
+	f.mu.Unlock()
+	f.moved.Broadcast()
 }
 
 // close aborts the query: nothing waits any longer.

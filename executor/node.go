@@ -25,6 +25,10 @@ type node struct {
 	epoch     int64 // the last that ended
 	done      bool  // a sink that wants no more rows
 
+	durable   *durable // nil for a query without state
+	committed int64    // of a durable sink, the last epoch that is visible
+	over      bool     // the last epoch has ended
+
 	raced raceState
 	flow  *flow // is told how far the node is; nil for none
 	leaf  bool  // no consumer
@@ -166,7 +170,7 @@ func (n *node) rows(port int, b *batch.Batch, clock int64, owner *pool) error {
 }
 
 func (n *node) process(port int, b *batch.Batch) error {
-	if n.done {
+	if n.done || n.epoch < n.committed {
 		return nil
 	}
 	n.ctx.Counters.In.Add(int64(b.Rows()))
@@ -212,7 +216,7 @@ func (n *node) markCurrent(m operators.Mark) error {
 		return nil
 	}
 	n.cur = 0
-	err := n.finishEpoch(n.combine(m.Epoch))
+	err := n.finishEpoch(n.combine(m))
 	for ; n.cur < len(n.in)-1 && n.in[n.cur].ended; n.cur++ {
 	}
 	return err
@@ -244,8 +248,8 @@ func (n *node) drain() error {
 
 // combine makes the node's mark out of those of its inputs. Its watermark is the least over the inputs
 // that are neither idle nor ended.
-func (n *node) combine(epoch int64) operators.Mark {
-	m := operators.Mark{Epoch: epoch, Prev: n.epoch, Clock: n.clock, Watermark: batch.MaxWatermark, Idle: true, End: true}
+func (n *node) combine(last operators.Mark) operators.Mark {
+	m := operators.Mark{Epoch: last.Epoch, Prev: n.epoch, Clock: n.clock, Watermark: batch.MaxWatermark, Idle: true, End: true, Stop: last.Stop}
 	for i := range n.in {
 		p := &n.in[i]
 		if p.ended {
@@ -270,7 +274,7 @@ func (n *node) combine(epoch int64) operators.Mark {
 
 // finishEpoch ends the operator's epoch and passes the mark on.
 func (n *node) finishEpoch(m operators.Mark) error {
-	if !n.done {
+	if !n.over && !n.done && m.Epoch > n.committed {
 		err := n.op.EndEpoch(m)
 		if errors.Is(err, operators.ErrDone) {
 			n.stop()
@@ -278,5 +282,11 @@ func (n *node) finishEpoch(m operators.Mark) error {
 			return n.fail(err)
 		}
 	}
+	if n.durable != nil && !n.over {
+		if err := n.durable.epochEnded(n, m); err != nil {
+			return err
+		}
+	}
+	n.over = m.End
 	return n.forward(m)
 }

@@ -10,6 +10,7 @@ import (
 
 	"sluice/dataflow"
 	"sluice/dataflow/batch"
+	"sluice/executor/state"
 	"sluice/operators"
 )
 
@@ -21,6 +22,12 @@ type Options struct {
 	// Tasks divides the operators of the graph into tasks, each on a goroutine of its own. nil: one task.
 	// Standbys, and what reads from nothing else, do not run.
 	Tasks [][]*dataflow.Operator
+	// State, if not nil, makes the query durable: it goes on from the state, and another process can go on
+	// from it. Names of operators must be those of the process before. Run does not close it.
+	State *state.Store
+	// CheckpointEpochs is how many epochs of a durable query lie between two checkpoints; 0: there is one
+	// at the end only.
+	CheckpointEpochs int64
 	// Now is the clock that epochs log; time.Now if nil.
 	Now func() time.Time
 	// Started is called once all operators are there and before the first row, if not nil.
@@ -32,6 +39,10 @@ type Query struct {
 	tasks []*runningTask
 	flow  *flow
 	now   func() time.Time
+
+	durable  *durable // nil for a query without state
+	stopping atomic.Bool
+	meeting  *meeting
 
 	watermark atomic.Int64 // least over the sources
 	marks     sync.Mutex   // guards the feeds' reported
@@ -54,8 +65,9 @@ var (
 )
 
 // Run runs the query that g describes until its inputs end, or until ctx is done, which counts as their
-// end: what has been read is finished and written. The error tells of a failure, an
-// operators.InputError that the query could not begin.
+// end: what has been read is finished and written. A durable query stops there, and the next process
+// goes on. The error tells of a failure, an operators.InputError that the query could not begin,
+// ErrFinished that its state is of one that has run to its end.
 func Run(ctx context.Context, g *dataflow.Graph, o Options) (*Query, error) {
 	q := &Query{now: o.Now}
 	if q.now == nil {
@@ -63,6 +75,9 @@ func Run(ctx context.Context, g *dataflow.Graph, o Options) (*Query, error) {
 	}
 	q.watermark.Store(batch.MinWatermark)
 	err := q.build(g, o)
+	if err == nil && o.State != nil {
+		err = q.restore(o)
+	}
 	if err == nil {
 		if o.Started != nil {
 			o.Started(q)
@@ -151,7 +166,26 @@ func (q *Query) close(err error) error {
 	for _, t := range q.tasks {
 		err = errors.Join(err, t.Close(err == nil))
 	}
+	if q.durable != nil {
+		err = errors.Join(err, q.durable.abort())
+	}
 	return err
+}
+
+// restore brings everything to where the state says.
+func (q *Query) restore(o Options) error {
+	if err := q.openDurable(o); err != nil {
+		return err
+	}
+	q.flow.begin(q.durable.base)
+	for _, t := range q.tasks {
+		for _, f := range t.feeds {
+			if err := f.openLog(o.State, q.durable.base); err != nil {
+				return &OperatorError{Op: f.ctx.Op, Err: err}
+			}
+		}
+	}
+	return nil
 }
 
 // run runs all tasks until they end.
@@ -159,10 +193,13 @@ func (q *Query) run(ctx context.Context) error {
 	reading, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
+		q.stopping.Store(true)
+		q.flow.release()
 		q.stopSources()
 		time.AfterFunc(stopGrace, func() { cancel(errGraceOver) })
 	})()
 
+	q.meeting = newMeeting(q.feedGroups())
 	errs := make(chan error)
 	running := 0
 	start := func(f func() error) {
@@ -184,6 +221,7 @@ func (q *Query) run(ctx context.Context) error {
 	for ; running > 0; running-- {
 		if err := <-errs; err != nil && first == nil {
 			first = err
+			q.meeting.close()
 			cancel(errAborted)
 			q.stopSources()
 			q.flow.close()
@@ -192,7 +230,21 @@ func (q *Query) run(ctx context.Context) error {
 			}
 		}
 	}
+	if errors.Is(first, operators.ErrStopped) {
+		return nil // a durable query, while it was reading again what it had read before
+	}
 	return first
+}
+
+// feedGroups is how many tasks have sources.
+func (q *Query) feedGroups() int {
+	n := 0
+	for _, t := range q.tasks {
+		if len(t.feeds) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 func (q *Query) stopSources() {
@@ -216,7 +268,7 @@ func (t *runningTask) work() error {
 			if err := t.deliver(m); err != nil {
 				return err
 			}
-			if m.rows == nil && m.mark.End {
+			if m.rows == nil && (m.mark.End || m.mark.Stop) {
 				open--
 			}
 		}
@@ -227,14 +279,48 @@ func (t *runningTask) work() error {
 // feed is the epoch loop of a task's sources.
 func (q *Query) feed(ctx context.Context, t *runningTask, to feeder) error {
 	interval := t.interval()
-	for epoch := int64(1); q.flow.wait(epoch); epoch++ {
-		clock := q.now().UnixMicro()
-		m := operators.Mark{Epoch: epoch, Prev: epoch - 1, Clock: clock}
-		if err := q.feedEpoch(ctx, t, to, m, interval); err != nil {
+	epoch := int64(1)
+	if q.durable != nil {
+		epoch += q.durable.base
+	}
+	for ; q.flow.wait(epoch); epoch++ {
+		if err := q.feedEpoch(ctx, t, to, q.newMark(epoch), interval); err != nil {
 			return err
 		}
-		if t.ended() {
+		switch {
+		case t.ended():
+			q.meeting.leave(epoch)
 			return nil
+		case q.durable != nil && q.stopping.Load() && t.replayed():
+			return q.stopFeed(t, to, epoch)
+		}
+	}
+	return nil
+}
+
+func (q *Query) newMark(epoch int64) operators.Mark {
+	return operators.Mark{Epoch: epoch, Prev: epoch - 1, Clock: q.now().UnixMicro()}
+}
+
+// stopFeed cuts empty epochs until the one at which all sources stop.
+func (q *Query) stopFeed(t *runningTask, to feeder, epoch int64) error {
+	last, ok := q.meeting.come(epoch)
+	if !ok {
+		return nil
+	}
+	// The last epoch must still be to come, for its mark says that it is the last.
+	for last++; epoch < last; {
+		epoch++
+		m := q.newMark(epoch)
+		m.Stop = epoch == last
+		for _, f := range t.feeds {
+			if f.ended {
+				continue
+			}
+			f.stopped = true
+			if err := f.epoch(context.Background(), to, m, q.flow.done); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -250,13 +336,22 @@ func (q *Query) feedEpoch(ctx context.Context, t *runningTask, to feeder, m oper
 		if f.ended {
 			continue
 		}
-		to.Begin(f.index, m.Clock)
 		if err := f.epoch(ctx, to, m, q.flow.done); err != nil {
 			return err
 		}
 	}
 	q.report(t)
 	return nil
+}
+
+// replayed reports whether no epoch has to be cut again.
+func (t *runningTask) replayed() bool {
+	for _, f := range t.feeds {
+		if f.log.replays() {
+			return false
+		}
+	}
+	return true
 }
 
 // report brings the query's watermark up to date.
@@ -302,8 +397,8 @@ func (t *runningTask) ended() bool {
 type OperatorStats struct {
 	Op *dataflow.Operator
 	// Rows taken, rows emitted on the main output, bad rows skipped, bad rows sent to the output "errors",
-	// rows that were late.
-	In, Out, Skipped, Dead, Late int64
+	// rows that were late, rows lost in a restart.
+	In, Out, Skipped, Dead, Late, Lost int64
 }
 
 // Stats is what a query has done so far.
@@ -318,7 +413,7 @@ func (q *Query) Stats() Stats {
 	for _, t := range q.tasks {
 		for _, n := range t.nodes {
 			c := n.ctx.Counters
-			s.Operators = append(s.Operators, OperatorStats{n.ctx.Op, c.In.Load(), c.Out.Load(), c.Skipped.Load(), c.Dead.Load(), c.Late.Load()})
+			s.Operators = append(s.Operators, OperatorStats{n.ctx.Op, c.In.Load(), c.Out.Load(), c.Skipped.Load(), c.Dead.Load(), c.Late.Load(), c.Lost.Load()})
 		}
 	}
 	return s

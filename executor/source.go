@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sluice/dataflow/batch"
+	"sluice/executor/state"
 	"sluice/operators"
 )
 
@@ -32,6 +33,10 @@ type feed struct {
 	lastRows  int64       // clock of the last epoch that had rows
 	reported  int64       // watermark, for Query.report
 	ended     bool
+	stopped   bool // it has no more rows for this process
+
+	log *feedLog    // nil for a query without state
+	cut state.Epoch // the epoch that is being cut
 }
 
 func newFeed(src operators.Source, ctx *operators.Context, index int, now time.Time) *feed {
@@ -45,40 +50,78 @@ func newFeed(src operators.Source, ctx *operators.Context, index int, now time.T
 }
 
 // epoch hands on the source's rows of one epoch and then its mark. It reads until the epoch is full,
-// the input has ended, ctx is done, or done says that nobody wants more.
+// the input has ended, ctx is done, or done says that nobody wants more. An epoch that the log has is
+// cut again as it was.
 func (f *feed) epoch(ctx context.Context, to feeder, m operators.Mark, done func() bool) error {
+	f.cut = state.Epoch{Source: f.ctx.Op.Name, Epoch: m.Epoch, Prev: m.Prev}
+	var err error
+	if f.log.replays() {
+		m, err = f.replay(to, m)
+	} else {
+		m, err = f.readEpoch(ctx, to, m, done)
+	}
+	if err != nil {
+		return err
+	}
+	return to.Mark(f.index, m)
+}
+
+// readEpoch reads the rows of a new epoch.
+func (f *feed) readEpoch(ctx context.Context, to feeder, m operators.Mark, done func() bool) (operators.Mark, error) {
 	f.clock = m.Clock
-	for n := 0; n < f.opts.Rows && !f.ended && (n == 0 || ctx.Err() == nil); {
-		rows, err := f.src.Next(ctx, f.opts.Rows-n)
-		switch {
-		case errors.Is(err, io.EOF) || errors.Is(err, operators.ErrStopped):
-			f.ended = true
-		case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
-			cause := context.Cause(ctx)
-			f.ended = errors.Is(cause, errGraceOver) || errors.Is(cause, errAborted)
-			n = f.opts.Rows
-		case err != nil:
-			return &OperatorError{Op: f.ctx.Op, Err: err}
-		default:
-			if err := f.rows(to, rows); err != nil {
-				return err
+	to.Begin(f.index, m.Clock)
+	for f.cut.Rows < int64(f.opts.Rows) && !f.over() && (f.cut.Rows == 0 || ctx.Err() == nil) {
+		rows, err := f.src.Next(ctx, f.opts.Rows-int(f.cut.Rows))
+		if err != nil {
+			if !f.inputOver(ctx, err) {
+				return m, &OperatorError{Op: f.ctx.Op, Err: err}
 			}
-			n += rows.Read
+			break
 		}
-		if done() {
-			f.ended = true
+		if err := f.rows(to, rows); err != nil {
+			return m, err
 		}
+		f.ended = f.ended || done()
 	}
 	m.Watermark, m.End = f.marker.watermark, f.ended
 	if f.ended {
 		m.Watermark = batch.MaxWatermark
 	}
-	m.Idle = !f.ended && f.opts.IdleTimeout > 0 && m.Clock-f.lastRows >= f.opts.IdleTimeout.Microseconds()
-	return to.Mark(f.index, m)
+	m.Idle = !f.over() && f.opts.IdleTimeout > 0 && m.Clock-f.lastRows >= f.opts.IdleTimeout.Microseconds()
+	return m, f.log.append(f, m)
 }
+
+// inputOver reports whether err of Next only says that there is nothing more, for now or for good.
+func (f *feed) inputOver(ctx context.Context, err error) bool {
+	switch {
+	case errors.Is(err, io.EOF):
+		f.ended = true
+	case errors.Is(err, operators.ErrStopped):
+		f.stop()
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		if cause := context.Cause(ctx); errors.Is(cause, errGraceOver) || errors.Is(cause, errAborted) {
+			f.stop()
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// stop is for an input that has been told to stop: its end, unless another process is to go on.
+func (f *feed) stop() {
+	if f.log == nil {
+		f.ended = true
+	}
+	f.stopped = true
+}
+
+// over reports whether the source has no more rows, in this process at least.
+func (f *feed) over() bool { return f.ended || f.stopped }
 
 func (f *feed) rows(to feeder, rows *operators.SourceRows) error {
 	f.ctx.Counters.In.Add(int64(rows.Read))
+	f.cut.Rows += int64(rows.Read)
 	if rows.Read > 0 {
 		f.lastRows = f.clock
 	}

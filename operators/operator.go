@@ -31,6 +31,7 @@ type Mark struct {
 	Clock     int64 // the epoch's clock, microseconds since 1970 UTC
 	Idle      bool  // no input has had anything to say for a while; Watermark is to be left out of a least
 	End       bool  // there will be no further epoch
+	Stop      bool  // the process ends after this epoch; another one may go on with the next
 }
 
 // Output takes what an operator emits on one of its outputs.

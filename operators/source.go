@@ -20,7 +20,7 @@ type Source interface {
 	Next(ctx context.Context, max int) (*SourceRows, error)
 	// Epochs says how the source's rows are to be cut into epochs.
 	Epochs() EpochOptions
-	// Stop ends the input where it stands. It may be called from any goroutine.
+	// Stop ends the input where it stands. It may be called from any goroutine, and again.
 	Stop()
 	// Close releases what the source holds.
 	Close() error

@@ -24,9 +24,9 @@ type runCommand struct {
 
 	Partitions int `name:"partitions" short:"p" help:"Run operators as N replicas wherever that is safe." default:"1" placeholder:"N"`
 
-	State      string `hidden:""`
+	State      string `help:"Keep what is needed to go on after a stop or a crash in a folder." placeholder:"DIR"`
+	Checkpoint string `help:"Time between two checkpoints of a query with --state, or off; 1s by default." placeholder:"INTERVAL"`
 	Nodes      string `hidden:""`
-	Checkpoint string `hidden:""`
 }
 
 // Run implements the command.
@@ -47,10 +47,14 @@ func (c *runCommand) Run(s streams) error {
 
 // check refuses options that are wrong, or not part of this version.
 func (c *runCommand) check() error {
-	for _, f := range []struct{ name, value string }{{"--state", c.State}, {"--nodes", c.Nodes}, {"--checkpoint", c.Checkpoint}} {
-		if f.value != "" {
-			return usageErrorf("the option %s is not part of this version yet", f.name)
-		}
+	if c.Nodes != "" {
+		return usageErrorf("the option --nodes is not part of this version yet")
+	}
+	if _, err := checkpointEpochs(c.Checkpoint); err != nil {
+		return err
+	}
+	if c.Checkpoint != "" && c.State == "" {
+		return usageErrorf("--checkpoint is for queries with --state DIR")
 	}
 	if c.Partitions < 1 || c.Partitions > dataflow.KeyGroups {
 		return usageErrorf("-p must be from 1 to %d", dataflow.KeyGroups)
@@ -71,7 +75,7 @@ func (c *runCommand) runPlan(p *plan, s streams) error {
 
 	begin := time.Now()
 	var show *progress
-	q, err := executor.Run(ctx, p.tasks.Graph, executor.Options{
+	options := executor.Options{
 		Tasks: operatorsOf(p.tasks.Tasks),
 		Build: func(o *operators.Context) (operators.Operator, error) {
 			return catalog.Build(o, catalog.Options{Limit: c.Limit})
@@ -82,8 +86,24 @@ func (c *runCommand) runPlan(p *plan, s streams) error {
 				show = startProgress(s.err, q, begin)
 			}
 		},
-	})
+	}
+	if c.State != "" {
+		store, err := openState(c.State, p)
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		options.State = store
+		options.CheckpointEpochs, _ = checkpointEpochs(c.Checkpoint) // has been checked
+	}
+	q, err := executor.Run(ctx, p.tasks.Graph, options)
 	show.stop()
+	if errors.Is(err, executor.ErrFinished) {
+		if !c.Quiet {
+			fmt.Fprintln(s.err, "nothing to do: the inputs have ended, and the state says that all is written")
+		}
+		return nil
+	}
 	if q != nil {
 		reportRows(s.err, q.Stats())
 	}
@@ -122,6 +142,9 @@ func reportRows(w io.Writer, s executor.Stats) {
 		}
 		if o.Dead > 0 {
 			fmt.Fprintf(w, "warning: operator %q: %s sent to the output \"errors\"\n", o.Op.Name, count(o.Dead, "bad row"))
+		}
+		if o.Lost > 0 {
+			fmt.Fprintf(w, "warning: operator %q: %s that had been read before cannot be read again, for the input is not a file; what they would have added is lost\n", o.Op.Name, count(o.Lost, "row"))
 		}
 		if o.Late > 0 {
 			fmt.Fprintf(w, "warning: operator %q: %s dropped; a larger watermark-delay or allowed-lateness would keep more\n", o.Op.Name, count(o.Late, "late row"))

@@ -82,6 +82,7 @@ type accumulator interface {
 	result(slots []int32, out *batch.Vector, bad *faults)
 	// size is a bound on the bytes of text in the result of a slot.
 	size(slot int32) int
+	stored
 }
 
 // fault says why a row of a batch of results is bad.

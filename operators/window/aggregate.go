@@ -23,6 +23,9 @@ type aggregate struct {
 	reached int64
 	seq     int64
 
+	fingerprint string
+	loading     bool // pieces of state have been given
+
 	in      input
 	current *batch.Batch // what Process was given
 	passing []int32      // rows that a filter lets pass
@@ -56,7 +59,14 @@ func New(ctx *operators.Context) (operators.Operator, error) {
 	}
 	a.keep = a.late != nil && spec.Kind == Session
 	a.outputs.init(ctx, plan)
-	a.core = newCore(config{spec: spec, keys: keyTypes(plan), calls: calls(plan), inter: plan.Inter, lateness: lateness, sink: a})
+	c := config{spec: spec, keys: keyTypes(plan), calls: calls(plan), inter: plan.Inter, lateness: lateness, sink: a}
+	if a.keep {
+		for _, col := range in.Schema.Columns {
+			c.payload = append(c.payload, col.Type)
+		}
+	}
+	a.core = newCore(c)
+	a.fingerprint = makeFingerprint(plan, c)
 	a.prepare()
 	return a, nil
 }
@@ -97,6 +107,7 @@ func (a *aggregate) prepare() {
 
 // Process implements operators.Operator.
 func (a *aggregate) Process(_ int, b *batch.Batch) error {
+	a.loaded()
 	a.expr.Clock = *a.ctx.Clock
 	a.current = b
 	in := &a.in
@@ -192,6 +203,7 @@ func (a *aggregate) eval(p *expr.Program, b *batch.Batch, sel []int32) *batch.Ve
 
 // EndEpoch implements operators.Operator.
 func (a *aggregate) EndEpoch(m operators.Mark) error {
+	a.loaded()
 	a.outputs.expr.Clock = m.Clock
 	if m.End {
 		return a.core.end()

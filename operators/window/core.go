@@ -12,6 +12,16 @@ type core interface {
 	advance(watermark int64) error
 	// end is called once, after the last advance.
 	end() error
+
+	// clone copies what write reads, so that it can be written while the original goes on.
+	clone() core
+	// write gives the state between two epochs. It changes nothing.
+	write(p *pieces) error
+	// load adds the entries of a piece, and loadWaiting its waiting rows, of a key group.
+	load(d *decoder, group int)
+	loadWaiting(d *decoder, group int)
+	// loaded is called when all pieces have been loaded, with the watermark reached.
+	loaded(reached int64)
 }
 
 // config says what a core has to do.
@@ -20,7 +30,8 @@ type config struct {
 	keys     []dataflow.Type
 	calls    []call
 	inter    *dataflow.Schema
-	lateness int64 // microseconds; only with windows of time
+	lateness int64           // microseconds; only with windows of time
+	payload  []dataflow.Type // of input.payload
 	sink     sink
 }
 
@@ -46,6 +57,7 @@ type whole struct {
 	index  index
 	slots  []int32 // by row of the input at work
 	order  []int32 // all groups, by first appearance
+	ranks  ranks
 }
 
 func newWhole(c config) *whole {

@@ -14,7 +14,8 @@ type counted struct {
 	order     []int32 // all keys, by first appearance
 	state     []keyRows
 
-	ids   ids     // of open windows, which are the slots of accs
+	ids   ids // of open windows, which are the slots of accs
+	ranks ranks
 	next  []int32 // by window: 1 + the key's next one
 	slots []int32 // by row, or by copied row
 	gone  []int32 // windows to be freed once out is drained

@@ -134,7 +134,8 @@ type query struct {
 }
 
 func (q *query) config(sink sink, spec Spec) config {
-	return config{spec: spec, keys: q.keys, calls: q.calls, inter: interSchema(q.keys, q.calls, spec.Timed()), lateness: q.model.lateness, sink: sink}
+	return config{spec: spec, keys: q.keys, calls: q.calls, inter: interSchema(q.keys, q.calls, spec.Timed()), lateness: q.model.lateness,
+		payload: []dataflow.Type{dataflow.IntType}, sink: sink}
 }
 
 // run drives a core through steps.

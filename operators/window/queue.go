@@ -25,9 +25,12 @@ type ref struct {
 // chunk is a run of rows that were copied together.
 type chunk struct {
 	input
-	left  int // rows that still wait
-	cols  []batch.Vector
-	masks []batch.Bitmap
+	left int // rows that still wait
+	// shared says that a copy of the queue may still read the rows.
+	shared bool
+	group  int // of all rows, while they are being loaded
+	cols   []batch.Vector
+	masks  []batch.Bitmap
 	// payloadRow is where in payload a row's input columns are; -1: they were not kept. Empty if they
 	// were kept for no row.
 	payloadRow []int32
@@ -157,7 +160,7 @@ func (q *queue) ready(w int64) []ref {
 // done drops the first n waiting rows.
 func (q *queue) done(n int) {
 	for _, r := range q.refs[:n] {
-		if r.chunk.left--; r.chunk.left == 0 && len(q.free) < maxFreeChunks {
+		if r.chunk.left--; r.chunk.left == 0 && !r.chunk.shared && len(q.free) < maxFreeChunks {
 			q.free = append(q.free, r.chunk)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"sluice/dataflow"
 	"sluice/dataflow/batch"
 )
 
@@ -27,6 +28,7 @@ type sessions struct {
 	accs    *accumulators
 	out     *emission
 	sink    sink
+	payload []dataflow.Type
 	due     schedule
 	waiting queue
 	reached int64
@@ -57,7 +59,7 @@ type session struct {
 
 func newSessions(c config) *sessions {
 	s := &sessions{gap: c.spec.Size, lateness: c.lateness, groups: newGroups(c.keys), keyed: len(c.keys) > 0,
-		sink: c.sink, reached: noWatermark}
+		sink: c.sink, payload: c.payload, reached: noWatermark}
 	s.accs = newAccumulators(c.calls, &s.ids, false)
 	s.out = newEmission(s.groups, s.accs, c.inter, true, c.sink)
 	if !s.keyed {
@@ -155,7 +157,10 @@ func (s *sessions) dueTime(x *session) int64 {
 func (s *sessions) finish() error {
 	slices.SortFunc(s.ending, func(a, b int32) int {
 		x, y := &s.list[a], &s.list[b]
-		return cmp.Or(cmp.Compare(x.start, y.start), cmp.Compare(x.first, y.first))
+		if c := cmp.Or(cmp.Compare(x.start, y.start), cmp.Compare(x.first, y.first)); c != 0 {
+			return c
+		}
+		return s.groups.before(x.key, y.key)
 	})
 	for _, id := range s.ending {
 		s.emit(id, s.list[id].end-1)

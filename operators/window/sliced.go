@@ -33,6 +33,7 @@ type sliced struct {
 
 	// first is, by group, the place in the stream of its first row; only with hops.
 	first  []int64
+	ranks  ranks
 	merged merging
 }
 

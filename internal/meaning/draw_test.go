@@ -49,6 +49,7 @@ type drawer struct {
 	read    map[*stream]bool
 	orders  map[string]order
 	name    string // of the operator that is drawn
+	clock   bool   // expressions may ask for now(), which the epochs decide
 }
 
 func (d *drawer) int(from, to int, what string) int { return rapid.IntRange(from, to).Draw(d.t, what) }
@@ -74,10 +75,12 @@ var sourceColumns = []column{
 	{"f", "float", true, true}, {"m", "decimal", true, true}, {"b", "bool", true, true},
 }
 
-func drawQuery(t *rapid.T) *query {
+// drawQuery draws a query. With fixed epochs, what it gives may depend on them.
+func drawQuery(t *rapid.T, fixed bool) *query {
 	d := &drawer{t: t, read: map[*stream]bool{}, orders: map[string]order{}}
 	d.w.WriteString("<dataflow name=\"drawn\">\n" + typeText)
 	sources := draw(d, "sources", 1, 1, 1, 2, 3)
+	d.clock = fixed && sources == 1
 	for i := range sources {
 		d.name = fmt.Sprintf("r%d", i+1)
 		d.source()

@@ -71,6 +71,9 @@ func (d *drawer) expression(in *stream, kind string, depth int) expression {
 		form = draw(d, "form", "(%s + 0.01)", "abs(%s)", "(%s * 2)", "case")
 	case "timestamp":
 		form = draw(d, "form", "(%s + 1s)", "date_trunc('minute', %s)", "case")
+		if d.clock && d.chance(3, "clock") {
+			form = "greatest(%s, now())"
+		}
 	case "bool":
 		c := d.condition(in, depth-1)
 		return expression{"(" + c + ")", kind, true, true, false}
@@ -105,6 +108,9 @@ func (d *drawer) condition(in *stream, depth int) string {
 	of := stable(in)
 	if len(of) == 0 {
 		return "TRUE"
+	}
+	if d.clock && d.chance(12, "clock") {
+		return "extract(second FROM now()) % 3 > 0"
 	}
 	c := draw(d, "column", of...)
 	name := d.reference(in, c)

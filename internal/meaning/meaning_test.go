@@ -16,13 +16,13 @@ import (
 	"sluice/rewrite"
 )
 
-// TestMain lets the tests draw more than rapid does by itself.
+// TestMain sets how many queries each test draws, each of which it runs in several forms.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
 	if !given {
-		flag.Set("rapid.checks", "400")
+		flag.Set("rapid.checks", checks)
 	}
 	os.Exit(m.Run())
 }
@@ -34,7 +34,7 @@ var engine = &rewrite.Engine{Catalog: catalog.Operators}
 func TestRewriting(t *testing.T) {
 	applied, rows, failed := map[string]int{}, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		q := drawQuery(t)
+		q := drawQuery(t, true)
 		d := &drawer{t: t}
 		c := drawCuts(d, false)
 		want, wantErr := run(q.graph, q.inputs, way{cuts: c})
@@ -107,9 +107,9 @@ func drawVariants(d *drawer, g *dataflow.Graph, applied map[string]int) []varian
 func (v *variant) apply(d *drawer, r *rewrite.Rule, part string) string {
 	rw := dataflow.Rewrite{Rule: r.Name}
 	args, params := map[string]string{}, ""
-	for _, p := range []string{"k", "fan"} {
+	for i, p := range []string{"k", "fan"} {
 		if r.Param(p) != nil {
-			args[p] = fmt.Sprint(d.int(2, 4, p))
+			args[p] = fmt.Sprint(d.int(1+i, 4, p))
 			params += fmt.Sprintf("<param name=%q value=%q/>", p, args[p])
 			rw.Params = append(rw.Params, dataflow.Param{Name: p, Value: args[p]})
 		}
@@ -192,7 +192,7 @@ func dividedState(g *dataflow.Graph) (ops map[string]bool, any bool) {
 func TestCuts(t *testing.T) {
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {
-		q := drawQuery(t)
+		q := drawQuery(t, false)
 		d := &drawer{t: t}
 		want, wantErr := run(q.graph, q.inputs, way{cuts: wholeInput})
 		for range 2 {
@@ -249,7 +249,7 @@ func behind(op *dataflow.Operator, holds func(*dataflow.Operator) bool) bool {
 // TestTasks: a rewritten graph gives the same rows in the same order in one task and in several.
 func TestTasks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := drawQuery(t)
+		q := drawQuery(t, true)
 		d := &drawer{t: t}
 		c := drawCuts(d, false)
 		for _, v := range drawVariants(d, q.graph, map[string]int{}) {

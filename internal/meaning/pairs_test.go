@@ -14,7 +14,8 @@ import (
 	"sluice/rewrite"
 )
 
-// TestPairs runs the data files: "pairs OPERATOR" applies to an operator of the spec each built-in rule, and
+// TestPairs runs the data files: "kept" runs a spec with and without its rewrites, which must give the same rows,
+// or shows why a rewrite is refused. "pairs OPERATOR" applies to an operator of the spec each built-in rule, and
 // after it each other one, to all that the operator's name means then and to the first part of it alone. It
 // shows which are refused and why; the others run and must give the rows of the spec as it stands. In the
 // specs T stands for the type of the test's rows.
@@ -22,6 +23,9 @@ func TestPairs(t *testing.T) {
 	datadriven.Walk(t, "testdata/pairs", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			q := exampleQuery(t, d.Input)
+			if d.Cmd == "kept" {
+				return rewritten(t, q)
+			}
 			return pairs(t, q, d.CmdArgs[0].Key)
 		})
 	})
@@ -43,6 +47,14 @@ func exampleInputs(g *dataflow.Graph, seed int) map[string]*input {
 		}
 	}
 	return inputs
+}
+
+func rewritten(t *testing.T, q *query) string {
+	result, diags := engine.Run(q.graph, rewrite.Builtin())
+	if diags.HasErrors() {
+		return diags.Error() + "\n"
+	}
+	return sameRows(t, q, variant{graph: result.Graph}) + "\n"
 }
 
 func pairs(t *testing.T, q *query, operator string) string {
@@ -108,8 +120,8 @@ func (v *variant) rewrite(rule, operator string) string {
 // sameRows runs a query and its variant on several inputs and tells in which order the rows are the same.
 func sameRows(t *testing.T, q *query, v variant) string {
 	divided, merged := dividedState(v.graph)
-	kept := "in order"
-	for seed := range 10 {
+	order := "in order"
+	for seed := range 6 {
 		inputs := exampleInputs(q.graph, seed)
 		c := cuts{batches: []int{1 + seed%4, 3}}
 		want, wantErr := run(q.graph, inputs, way{cuts: c})
@@ -121,7 +133,7 @@ func sameRows(t *testing.T, q *query, v variant) string {
 			o := inOrder
 			if behind(q.graph.Operator(name), func(op *dataflow.Operator) bool { return divided[op.Name] }) {
 				o = q.keyOrder(name)
-				kept = "in the order of each key"
+				order = "in the order of each key"
 			}
 			a, b := want[name], got[name]
 			if merged {
@@ -132,7 +144,7 @@ func sameRows(t *testing.T, q *query, v variant) string {
 			}
 		}
 	}
-	return "the same rows, " + kept
+	return "the same rows, " + order
 }
 
 // keyOrder is the order that rows of a writer keep behind a divided aggregate: the columns named key.

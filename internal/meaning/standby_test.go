@@ -56,7 +56,7 @@ func (g *gate) pass(left *int, n int) {
 func TestStalledCopy(t *testing.T) {
 	stalled := 0
 	rapid.Check(t, func(t *rapid.T) {
-		q := drawQuery(t)
+		q := drawQuery(t, true)
 		d := &drawer{t: t}
 		v := variant{graph: q.graph}
 		target := v.apply(d, rewrite.Builtin().Rule("hot-standby"), "")

@@ -28,6 +28,8 @@ type Chunk struct {
 	// that have one, and Line its line (from 1) there. A decoder that starts at Offset gives the same rows.
 	// For formats that have none, Line is the number of the first row, from 1.
 	Offset, Line int64
+	// End is the offset behind the chunk's last row, for formats that have Offset.
+	End int64
 }
 
 // BadRow is a row that could not be decoded.

@@ -89,22 +89,18 @@ func openInput(path, format string, stop <-chan struct{}) (*input, error) {
 // maxUnpackWindow bounds the memory that a compressed input can ask for, in bytes.
 const maxUnpackWindow = 64 << 20
 
+// unpack reads what in packs. The unpackers hold nothing but memory, so they are not closed: a decoder's
+// goroutine may still be reading from them when the input is.
 func (in *input) unpack(ext string) error {
 	src := bufio.NewReaderSize(in.r, 256<<10)
 	if ext == ".gz" {
 		z, err := gzip.NewReader(src)
-		if err != nil {
-			return err
-		}
-		in.r, in.closers = z, append(in.closers, z.Close)
-		return nil
-	}
-	z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxUnpackWindow))
-	if err != nil {
+		in.r = z
 		return err
 	}
-	in.r, in.closers = z, append(in.closers, func() error { z.Close(); return nil })
-	return nil
+	z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxUnpackWindow))
+	in.r = z
+	return err
 }
 
 // spool copies the input to a temporary file, for a format that needs to seek.

@@ -45,11 +45,11 @@ func (p place) begun() bool { return p.offset > 0 || p.rows > 0 }
 // identity tells whether a file is still the one that it was.
 type identity struct {
 	device, inode uint64
-	size          int64  // of the part that must not change: up to the place, or all
+	size          int64  // of the part that must not change: of text what has been read, else all
 	sum           uint64 // of some bytes of it
 }
 
-// here is where the source stands, without the file's identity.
+// here is where the source stands. Of the file's identity it has only the size, of text.
 func (s *source) here() place {
 	if s.chunk == nil {
 		return s.from
@@ -58,15 +58,17 @@ func (s *source) here() place {
 	if !isText(s.format) {
 		return place{rows: s.start.line - 1 + given}
 	}
-	return place{offset: s.start.offset, line: s.start.line, rows: given}
+	p := s.start
+	p.rows = given
+	return p
 }
 
 // positions makes and reads positions.
 type positions struct {
-	prefix []byte   // of all positions: the files
-	sought []string // names of the files of a position that was sought
-	last   identity // that was computed last, for
-	lastAt int64    // this offset
+	prefix   []byte   // of all positions: the files
+	sought   []string // names of the files of a position that was sought
+	last     identity // that was computed last, for
+	lastSize int64    // this size
 }
 
 const positionVersion = 1
@@ -123,7 +125,7 @@ func (s *source) Replays() bool { return !isLive(s.files) }
 func (s *source) Position() []byte {
 	p := s.here()
 	if s.in != nil && p.begun() && (s.begun || !s.follow) {
-		p.file = s.identify(p.offset)
+		p.file = s.identify(p.file.size)
 	}
 	dst := binary.AppendUvarint(bytes.Clone(s.log.prefix), uint64(s.at))
 	for _, n := range []int64{p.offset, p.line, p.rows, p.file.size} {
@@ -135,22 +137,24 @@ func (s *source) Position() []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst, positionCRC))
 }
 
-// identify gives the identity of the file that is being read. Places in one chunk share it.
-func (s *source) identify(offset int64) identity {
-	if s.log.last == (identity{}) || s.log.lastAt != offset {
+// identify gives the identity of the file that is being read, of which size bytes have been. Places in one
+// chunk share it.
+func (s *source) identify(size int64) identity {
+	if s.log.last == (identity{}) || s.log.lastSize != size {
 		f := s.in.origin
 		if s.in.follow != nil {
 			f = s.in.follow.f
 		}
 		// A file that cannot be looked at is found to have changed when the position is sought.
-		s.log.last, _ = identityOf(f, s.in.base, offset, s.in.atOffsets() && isText(s.format))
-		s.log.lastAt = offset
+		s.log.last, _ = identityOf(f, s.in.base, size, s.in.atOffsets() && isText(s.format))
+		s.log.lastSize = size
 	}
 	return s.log.last
 }
 
-// identityOf gives the identity of a file up to an offset from base, or of all of it. A pipe has none.
-func identityOf(f *os.File, base, offset int64, upTo bool) (identity, error) {
+// identityOf gives the identity of a file: of size bytes from base on if part is set, else of all of it. A
+// pipe has none.
+func identityOf(f *os.File, base, size int64, part bool) (identity, error) {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return identity{}, err
@@ -159,8 +163,8 @@ func identityOf(f *os.File, base, offset int64, upTo bool) (identity, error) {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		x.device, x.inode = uint64(stat.Dev), uint64(stat.Ino)
 	}
-	if upTo {
-		x.size = offset
+	if part {
+		x.size = size
 	} else {
 		base = 0
 	}
@@ -242,8 +246,9 @@ func (s *source) checkFiles(n int) error {
 
 // difference says how a file differs from what it was when it was read up to s.from; "" if not at all.
 func (s *source) difference(in *input) (string, error) {
-	upTo := isText(s.format) && in.atOffsets()
-	now, err := identityOf(in.origin, in.base, s.from.offset, upTo)
+	part := isText(s.format) && in.atOffsets()
+	was := s.from.file
+	now, err := identityOf(in.origin, in.base, was.size, part)
 	if err != nil {
 		return "", err
 	}
@@ -251,10 +256,9 @@ func (s *source) difference(in *input) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	was := s.from.file
 	switch size := info.Size() - in.base; {
-	case upTo && size < was.size:
-		return fmt.Sprintf("it has %d bytes, and had been read up to byte %d", size, was.size), nil
+	case part && size < was.size:
+		return fmt.Sprintf("it has %d bytes, where %d have been read", size, was.size), nil
 	case now.size != was.size:
 		return fmt.Sprintf("it has %d bytes instead of %d", now.size, was.size), nil
 	case now.sum != was.sum:
@@ -306,7 +310,7 @@ func (s *source) sameFile(path string) *os.File {
 	if err != nil {
 		return nil
 	}
-	if now, err := identityOf(f, 0, s.from.offset, true); err != nil || now != was {
+	if now, err := identityOf(f, 0, was.size, true); err != nil || now != was {
 		f.Close()
 		return nil
 	}

@@ -177,7 +177,7 @@ func (s *source) setChunk(c *Chunk) {
 		s.skip -= c.Line - 1 // the decoder has passed over these
 	}
 	s.begun = true
-	s.chunk, s.start = c, place{offset: c.Offset, line: c.Line}
+	s.chunk, s.start = c, place{offset: c.Offset, line: c.Line, file: identity{size: c.End}}
 	s.row, s.bad = c.advance(0, 0, int(min(s.skip, math.MaxInt32)), false)
 	s.skip -= int64(s.row + s.bad)
 }

@@ -51,6 +51,7 @@ type textBlock struct {
 	n            int
 	lines        int   // line feeds among them: at least as many as rows
 	offset, line int64 // of the first row in the input
+	end          int64 // offset behind the last row
 	tooLong      bool  // the block is the start of one row that is too large
 	chunks       []*textChunk
 	used, given  int           // chunks that are filled, and that have been given out
@@ -85,6 +86,7 @@ type textDecoder struct {
 	begun          bool
 	rest           []byte // read, but not part of a block yet
 	offset, line   int64  // of rest
+	closed         bool   // the last row had no line end, and got one
 	eof            bool
 }
 
@@ -188,6 +190,7 @@ func (d *textDecoder) decodeBlocks() {
 			} else {
 				rows.decode(b)
 			}
+			b.setEnds()
 			b.done <- struct{}{}
 		}
 	}
@@ -212,6 +215,9 @@ func (d *textDecoder) readBlocks() {
 		case b = <-d.free:
 		}
 		err := d.fill(b)
+		if b.end = d.offset; d.closed && len(d.rest) == 0 {
+			b.end--
+		}
 		if b.n > 0 {
 			d.order <- b
 			d.work <- b
@@ -232,6 +238,7 @@ func (d *textDecoder) fill(b *textBlock) error {
 		if d.eof && n > 0 && b.buf[n-1] != '\n' {
 			b.buf[n] = '\n'
 			n++
+			d.closed = true
 		}
 		full := n >= len(b.buf)-textPad
 		if d.live || full || d.eof {

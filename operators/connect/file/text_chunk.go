@@ -57,6 +57,16 @@ func (b *textBlock) newChunk(s *dataflow.Schema, pos int) *textChunk {
 	return c
 }
 
+// setEnds says where the chunks end.
+func (b *textBlock) setEnds() {
+	for i, c := range b.chunks[:b.used] {
+		c.End = b.end
+		if i+1 < b.used {
+			c.End = b.chunks[i+1].Offset
+		}
+	}
+}
+
 // addTooLong makes the one chunk of a block that is the start of a row that is too large.
 func (b *textBlock) addTooLong(s *dataflow.Schema, limit int) {
 	c := b.newChunk(s, 0)

@@ -1,6 +1,8 @@
 package state
 
-import "testing"
+import (
+	"testing"
+)
 
 func mustOpen(t testing.TB, dir string, o Options) *Store {
 	t.Helper()
@@ -12,49 +14,60 @@ func mustOpen(t testing.TB, dir string, o Options) *Store {
 	return s
 }
 
-func TestSmoke(t *testing.T) {
-	dir := t.TempDir() + "/q"
-	s := mustOpen(t, dir, Options{})
-	for i := int64(1); i < 10; i++ {
-		if err := s.AppendEpoch(Epoch{Source: "a", Epoch: i, Prev: i - 1, Position: []byte{byte(i)}}); err != nil {
-			t.Fatal(err)
+// appendMany is what a source of bounded files does: epochs in a row, trimmed now and then.
+func appendMany(b *testing.B, s *Store) {
+	position := []byte("12345678901234567890")
+	e := Epoch{Source: "source", Clock: 1.7e15, Watermark: 1.7e15, Latest: 1.7e15, Begun: true, Rows: 8192, Position: position}
+	for b.Loop() {
+		e.Prev, e.Epoch = e.Epoch, e.Epoch+1
+		if err := s.AppendEpoch(e); err != nil {
+			b.Fatal(err)
+		}
+		if e.Epoch%1000 == 0 {
+			if err := s.Trim(e.Epoch); err != nil {
+				b.Fatal(err)
+			}
 		}
 	}
-	if err := s.CommitSink("s", 4, []byte("w")); err != nil {
-		t.Fatal(err)
+	b.ReportAllocs()
+}
+
+func BenchmarkAppendEpoch(b *testing.B) {
+	for name, mode := range map[string]FsyncMode{"never": FsyncNever, "grouped": FsyncGrouped, "always": FsyncAlways} {
+		b.Run("fsync="+name, func(b *testing.B) { appendMany(b, mustOpen(b, b.TempDir()+"/q", Options{Fsync: mode})) })
 	}
-	w, err := s.BeginCheckpoint(5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	op, err := w.Operator("o", "f")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for g := -1; g < 3; g++ {
-		if err := op.Piece(g, []byte("piece")); err != nil {
-			t.Fatal(err)
+}
+
+func BenchmarkCommitSink(b *testing.B) {
+	s, epoch, witness := mustOpen(b, b.TempDir()+"/q", Options{}), int64(0), []byte("12345678901234567890")
+	b.ReportAllocs()
+	for b.Loop() {
+		epoch++
+		if err := s.CommitSink("sink", epoch, witness); err != nil {
+			b.Fatal(err)
 		}
 	}
-	if err := op.Close(); err != nil {
-		t.Fatal(err)
+}
+
+// Appends take no memory of their own, beyond the blocks that entries are kept in.
+func TestAppendAllocations(t *testing.T) {
+	s := mustOpen(t, t.TempDir()+"/q", Options{})
+	e := Epoch{Source: "source", Position: []byte("12345678901234567890")}
+	if n := testing.AllocsPerRun(1000, func() {
+		e.Prev, e.Epoch = e.Epoch, e.Epoch+1
+		if err := s.AppendEpoch(e); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations an append", n)
 	}
-	if err := w.Complete([]byte("m")); err != nil {
-		t.Fatal(err)
+	epoch := int64(0)
+	if n := testing.AllocsPerRun(1000, func() {
+		epoch++
+		if err := s.CommitSink("sink", epoch, e.Position); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations a commit", n)
 	}
-	if err := s.Trim(5); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s = mustOpen(t, dir, Options{})
-	t.Log(s.Epochs("a"))
-	t.Log(s.Sink("s"))
-	c, err := s.Checkpoint()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log(c.Epoch(), c.Operators(), c.Fingerprint("o"), string(c.Meta()))
-	t.Log(c.Pieces("o", func(g int, p []byte) error { t.Log(g, string(p)); return nil }))
 }

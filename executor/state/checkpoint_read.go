@@ -72,15 +72,32 @@ type Checkpoint struct {
 // Checkpoint returns the complete checkpoint of the highest epoch, or nil. All its files are read once
 // to see that they are whole; one that is not is ErrDamaged, as is a log that ends before the checkpoint.
 func (s *Store) Checkpoint() (*Checkpoint, error) {
+	for {
+		s.mu.Lock()
+		closed, epochs := s.closed, slices.Clone(s.checkpoints)
+		s.mu.Unlock()
+		if closed {
+			return nil, ErrClosed
+		}
+		if len(epochs) == 0 {
+			return nil, nil
+		}
+		c, err := s.openCheckpoint(epochs)
+		if err == nil || s.isLast(epochs[len(epochs)-1]) {
+			return c, err
+		}
+		// Another goroutine has completed a later one and removed this.
+	}
+}
+func (s *Store) isLast(epoch int64) bool {
 	s.mu.Lock()
-	closed, opened, epochs := s.closed, s.opened, slices.Clone(s.checkpoints)
-	s.mu.Unlock()
-	if closed {
-		return nil, ErrClosed
-	}
-	if len(epochs) == 0 {
-		return nil, nil
-	}
+	defer s.mu.Unlock()
+	n := len(s.checkpoints)
+	return n > 0 && s.checkpoints[n-1] == epoch
+}
+
+// openCheckpoint opens the last of the checkpoints.
+func (s *Store) openCheckpoint(epochs []int64) (*Checkpoint, error) {
 	epoch := epochs[len(epochs)-1]
 	c := &Checkpoint{dir: s.checkpointPath(epoch), advice: s.advice(epochs), numbers: map[string]int{}}
 	if err := c.readManifest(epoch); err != nil {
@@ -92,9 +109,9 @@ func (s *Store) Checkpoint() (*Checkpoint, error) {
 	if verified {
 		return c, nil
 	}
-	if c.manifest.Records > opened {
+	if c.manifest.Records > s.opened {
 		return nil, damaged(s.log.dir, "restore it from a copy, or remove the state directory to begin again",
-			fmt.Sprintf("the log has %d records, and checkpoint %d was made behind %d", opened, epoch, c.manifest.Records))
+			fmt.Sprintf("the log has %d records, and checkpoint %d was made behind %d", s.opened, epoch, c.manifest.Records))
 	}
 	if err := c.verify(); err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ type CheckpointWriter struct {
 	open   map[*StateWriter]bool
 	done   []manifestOperator // by the number of the file; without a name until it is closed
 	failed error
-	over   bool
+	over   error // what calls get after the end
 }
 
 // BeginCheckpoint begins the checkpoint of an epoch above that of the last complete one, of which no
@@ -89,13 +89,13 @@ func (s *Store) BeginCheckpoint(epoch int64) (*CheckpointWriter, error) {
 }
 
 // Operator begins the state of an operator, whose name is used once in a checkpoint. The fingerprint
-// is text of the caller's that tells what the state fits. Both are UTF-8.
+// is text of the caller's that tells what the state fits. Both are UTF-8. After Abort it gives ErrAborted.
 func (w *CheckpointWriter) Operator(name, fingerprint string) (*StateWriter, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.over:
-		return nil, assertion("checkpoint of epoch %d has ended", w.epoch)
+	case w.over != nil:
+		return nil, w.over
 	case name == "" || len(name) > maxName:
 		return nil, assertion("an operator has a name of %d bytes, not 1 to %d", len(name), maxName)
 	case !utf8.ValidString(name) || !utf8.ValidString(fingerprint):
@@ -207,14 +207,15 @@ func (s *StateWriter) Close() error {
 }
 
 // Complete publishes the checkpoint, with some bytes of the caller's. When it returns nil, Checkpoint
-// gives this one, or one of a later epoch. Otherwise the checkpoint is aborted.
+// gives this one, or one of a later epoch. Otherwise the checkpoint is aborted, unless the disk failed to
+// sync its name.
 func (w *CheckpointWriter) Complete(meta []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := w.failed
 	switch {
-	case w.over:
-		return assertion("checkpoint of epoch %d has ended", w.epoch)
+	case w.over != nil:
+		return w.over
 	case err == nil && len(w.open) > 0:
 		err = assertion("checkpoint of epoch %d: %d operators are being written", w.epoch, len(w.open))
 	}
@@ -224,7 +225,7 @@ func (w *CheckpointWriter) Complete(meta []byte) error {
 	if err != nil {
 		return errors.Join(err, w.abort())
 	}
-	w.over = true
+	w.over = assertion("checkpoint of epoch %d is complete already", w.epoch)
 	return nil
 }
 
@@ -277,10 +278,10 @@ func (w *CheckpointWriter) Abort() error {
 }
 
 func (w *CheckpointWriter) abort() error {
-	if w.over {
+	if w.over != nil {
 		return nil
 	}
-	w.over = true
+	w.over = ErrAborted
 	w.store.mu.Lock()
 	delete(w.store.writing, w.epoch)
 	w.store.mu.Unlock()

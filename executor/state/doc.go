@@ -33,11 +33,13 @@ had been acknowledged then is there afterwards, and nothing else than what was a
   - An append that fails, as on a full disk, leaves no trace, and the Store goes on as soon as there is
     room. Only where the disk fails to sync is the log given up: all later appends fail.
   - The epochs of a source, and the commits of a sink, ascend. A call out of order is an AssertionError.
+  - What is kept of the log is in memory too, about 150 bytes an epoch, until Trim forgets it.
   - A Store has its directory for itself (ErrInUse), by a lock that ends with its process.
   - When the machine dies, the promises hold with FsyncAlways. With FsyncGrouped the log may end up to an
     interval earlier, which keeps rows exact as long as sinks sync their rows before they commit: epochs
     and commits are in one log, so no commit outlives its epochs. With FsyncNever there is no promise, but
-    a log that ends before a checkpoint is found out.
+    a log that ends before a checkpoint is found out. A disk that wrote later pages of what was not synced
+    and no earlier ones leaves a log that Open refuses.
   - A directory that was damaged, or made by somebody who means harm, gives errors and no panic. Files are read
     within the bounds below, and no length in them is believed beyond the size of the file.
 

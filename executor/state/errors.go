@@ -10,6 +10,8 @@ var (
 	ErrInUse = errors.New("state: the directory is in use")
 	// ErrClosed says that the Store has been closed.
 	ErrClosed = errors.New("state: the store is closed")
+	// ErrAborted says that the checkpoint has been given up.
+	ErrAborted = errors.New("state: the checkpoint was aborted")
 	// ErrDamaged says that the directory holds what no Store has written. The error names the file and
 	// says what can be done.
 	ErrDamaged = errors.New("state: damaged")

@@ -20,23 +20,41 @@ func properties(op *dataflow.Operator) dataflow.Properties {
 	if err != nil {
 		return p
 	}
-	p.Commutative = !ordered(op, spec)
+	plan, errs := compileOperator(op)
+	if len(errs) > 0 {
+		return p
+	}
+	p.KeyInputs, p.KeyOutputs = keyColumns(op.Inputs[0].Schema, plan)
+	p.Commutative = !ordered(op, spec, plan)
 	p.Associative = stages(op) != nil
 	return p
+}
+
+// keyColumns are the columns of the input that are keys, and those of the output that hold them.
+func keyColumns(in *dataflow.Schema, plan *expr.AggregatePlan) (inputs, outputs []string) {
+	for i, k := range plan.Keys {
+		input, output := "", ""
+		if c := k.ColumnIndex(); c >= 0 {
+			input = in.Columns[c].Name
+		}
+		for j, out := range plan.Output {
+			if out.ColumnIndex() == i {
+				output = plan.Schema.Columns[j].Name
+			}
+		}
+		inputs, outputs = append(inputs, input), append(outputs, output)
+	}
+	return inputs, outputs
 }
 
 // ordered reports whether what comes depends on the order of the rows: which are in a window of rows,
 // whether a late row still finds a session that another late row extends, which late row is in which
 // correction, and what first and last give.
-func ordered(op *dataflow.Operator, spec Spec) bool {
+func ordered(op *dataflow.Operator, spec Spec, plan *expr.AggregatePlan) bool {
 	if lateness, err := dataflow.ParseDuration(op.Value("allowed-lateness")); err != nil || lateness != 0 {
 		return true
 	}
 	if spec.Kind == Rows || spec.Kind == Session {
-		return true
-	}
-	plan, errs := compileOperator(op)
-	if len(errs) > 0 {
 		return true
 	}
 	for _, c := range plan.Calls {

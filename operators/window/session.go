@@ -325,10 +325,10 @@ func (s *sessions) open(key int32, r ref, x session) int32 {
 func (s *sessions) lose(r ref) {
 	s.sink.countLate(1)
 	c := r.chunk
-	if len(c.payloadRow) == 0 {
+	at := int(c.payloadAt(r.row))
+	if at < 0 {
 		return
 	}
-	at := int(c.payloadRow[r.row])
 	if s.lateCols == nil {
 		s.lateCols = make([]batch.Vector, len(c.payload))
 		for i, v := range c.payload {

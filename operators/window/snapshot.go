@@ -391,6 +391,9 @@ func (a *aggregate) restore(group int, piece []byte) error {
 	}
 	switch part := d.byte(); part {
 	case partGlobal:
+		if group != operators.WholeState {
+			d.failf("it is given as one of key group %d", group)
+		}
 	case partEntries:
 		a.core.load(d, group)
 	case partWaiting:

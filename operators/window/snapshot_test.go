@@ -252,7 +252,8 @@ func ofPart(pieces []storedPiece, i, k int) []storedPiece {
 }
 
 // TestRestorePartitions: the state of some partitions can be given to another number of them. Each key
-// then continues as it would have, and the new operators can be restored themselves.
+// then continues as it would have, and the new operators can be restored themselves. The order of
+// pieces makes no difference.
 func TestRestorePartitions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q, steps, cut := drawRun(t)
@@ -270,7 +271,7 @@ func TestRestorePartitions(t *testing.T) {
 		from, to := rapid.IntRange(1, 3).Draw(t, "from"), rapid.IntRange(1, 3).Draw(t, "to")
 		var results []modelResult
 		var pieces []storedPiece
-		for i := range from {
+		for _, i := range rapid.Permutation([]int{0, 1, 2}[:from]).Draw(t, "order") {
 			m := q.machine(t)
 			m.run(t, q.part(steps[:cut], i, from))
 			pieces = append(pieces, snapshot(t, m.op.Snapshot)...)
@@ -281,9 +282,12 @@ func TestRestorePartitions(t *testing.T) {
 			later--
 		}
 		for i := range to {
-			m, again := q.machine(t), q.machine(t)
+			m, again, other := q.machine(t), q.machine(t), q.machine(t)
 			m.restore(t, ofPart(pieces, i, to))
+			other.restore(t, rapid.Permutation(ofPart(pieces, i, to)).Draw(t, "pieces"))
 			m.run(t, q.part(steps[cut:later], i, to))
+			other.run(t, q.part(steps[cut:], i, to))
+			other.end(t)
 			again.restore(t, snapshot(t, m.op.Snapshot))
 			at := m.out.result
 			at.out, at.lost = slices.Clone(at.out), slices.Clone(at.lost)
@@ -293,6 +297,9 @@ func TestRestorePartitions(t *testing.T) {
 			}
 			if got, want := exact(joined(at, again.out.result)), exact(m.out.result); got != want {
 				t.Fatalf("%s: restored again\n%swant\n%s", q.text, got, want)
+			}
+			if got, want := exact(other.out.result), exact(m.out.result); got != want {
+				t.Fatalf("%s: with pieces in another order\n%swant\n%s", q.text, got, want)
 			}
 			results = append(results, m.out.result)
 		}

@@ -15,6 +15,7 @@ run: build
 
 test: build lint
 	$(GO) test -race -tags invariants $(PKGS)
+	@scripts/install-packages g++
 	cd bench && $(GO) test .
 
 lint:
@@ -25,8 +26,9 @@ FUZZTIME ?= 10s
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-# What the product links or the tests call: libzmq and pkg-config, and xmllint for the XML Schema.
-PACKAGES := libzmq3-dev pkg-config libxml2-utils
+# What the product links or the tests call: a C compiler for libzmq and the race detector, and xmllint for
+# the XML Schema. The tests of bench link DuckDB, which needs a C++ compiler.
+PACKAGES := gcc libc6-dev libzmq3-dev pkg-config libxml2-utils
 
 setup:
 	@scripts/install-packages $(PACKAGES)

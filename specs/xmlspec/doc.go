@@ -45,7 +45,7 @@ Package xmlspec reads the XML form of a dataflow.
 	input      name*
 	output     name* type port
 	param      name* value                         text
-	rewrite    rule* operator                      param
+	rewrite    rule* operator*                     param
 	rules      href*
 
 Elements inside another one may stand in any order; the order counts among columns, inputs, outputs and

@@ -32,7 +32,7 @@ var grammar = []elementRule{
 	{name: "input", attrs: []attrRule{{name: "name", required: true, isName: true}}},
 	{name: "output", attrs: []attrRule{{name: "name", required: true, isName: true}, {name: "type", isName: true}, {name: "port", isName: true}}},
 	{name: "param", attrs: []attrRule{{name: "name", required: true, isName: true}, {name: "value"}}, text: true},
-	{name: "rewrite", attrs: []attrRule{{name: "rule", required: true, isName: true}, {name: "operator", isName: true}},
+	{name: "rewrite", attrs: []attrRule{{name: "rule", required: true, isName: true}, {name: "operator", required: true, isName: true}},
 		children: []string{"param"}},
 	{name: "rules", attrs: []attrRule{{name: "href", required: true}}},
 }

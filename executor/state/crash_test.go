@@ -204,6 +204,88 @@ func flipAll(t *testing.T, h history) {
 	}
 }
 
+// A base of which the last record is damaged has no valid one behind, and is yet no torn tail.
+func TestFlipBase(t *testing.T) {
+	h := history{dir: filepath.Join(memoryDir(t), "q")}
+	s := mustOpen(t, h.dir, Options{SegmentSize: 1 << 10})
+	for i := range int64(40) {
+		must(t, s.AppendEpoch(Epoch{Source: "a", Epoch: i, Prev: i - 1, Position: []byte("position")}))
+	}
+	must(t, s.Trim(39))
+	number := s.log.number
+	must(t, s.Close())
+	content := h.segments(t)
+	if len(content) != 1 {
+		t.Fatalf("%d segments", len(content))
+	}
+	dir, good := filepath.Join(memoryDir(t), "q"), content[number]
+	for at := range good {
+		bad := append([]byte(nil), good...)
+		bad[at] ^= 1 << (at % 8)
+		lay(t, dir, map[uint64][]byte{number: bad})
+		if _, err := Open(dir, Options{}); !errors.Is(err, ErrDamaged) {
+			t.Errorf("offset %d: %v", at, err)
+		}
+	}
+}
+
+// halfway is a file that calls then in the middle of each write.
+type halfway struct {
+	segmentFile
+	then func()
+}
+
+func (f halfway) WriteAt(b []byte, at int64) (int, error) {
+	if _, err := f.segmentFile.WriteAt(b[:len(b)/2], at); err != nil {
+		return 0, err
+	}
+	f.then()
+	return f.segmentFile.WriteAt(b, at)
+}
+
+// A crash in the middle of any write, of a record, of a header or of a base, leaves what was before it.
+func TestCrashInWrites(t *testing.T) {
+	root := memoryDir(t)
+	dir, m, compacted := filepath.Join(root, "q"), newModel(), 0
+	var wants [][2]*model // before and after the operation that each crash was in
+	next := newModel()
+	crash := func() {
+		copied := filepath.Join(root, fmt.Sprint("crash", len(wants)))
+		must(t, os.CopyFS(copied, os.DirFS(dir)))
+		wants = append(wants, [2]*model{m.clone(), next.clone()})
+	}
+	s := mustOpen(t, dir, Options{SegmentSize: 1 << 10, create: func(path string) (segmentFile, error) {
+		f, err := createSegment(path)
+		return halfway{f, crash}, err
+	}})
+	for i := range int64(150) {
+		e := Epoch{Source: "a", Epoch: i, Prev: i - 1, Position: []byte("position")}
+		next.append(e)
+		must(t, s.AppendEpoch(e))
+		m = next.clone()
+		if i%25 == 20 {
+			next.trim(i - 2)
+			before := s.log.first
+			must(t, s.Trim(i-2))
+			m = next.clone()
+			if s.log.first > before {
+				compacted++
+			}
+		}
+	}
+	if compacted < 2 {
+		t.Errorf("compacted %d times", compacted)
+	}
+	for i, want := range wants {
+		c, err := Open(filepath.Join(root, fmt.Sprint("crash", i)), Options{})
+		must(t, err)
+		if before, after := want[0].diff(c), want[1].diff(c); before != "" && after != "" {
+			t.Errorf("crash %d: %s", i, before)
+		}
+		must(t, c.Close())
+	}
+}
+
 // Segments that are gone are noticed.
 func TestMissingSegment(t *testing.T) {
 	h := record(t, 80, false)

@@ -182,6 +182,12 @@ func TestFaultyWrites(t *testing.T) {
 			} else if !errors.Is(err, errFault) {
 				t.Fatal(err)
 			}
+			c := modelCommit{i + 1, "witness"}
+			if err := s.CommitSink("s", c.epoch, []byte(c.witness)); err == nil {
+				m.commits["s"] = c
+			} else if !errors.Is(err, errFault) {
+				t.Fatal(err)
+			}
 			if i%10 == 9 {
 				if err := s.Trim(max(0, e.Epoch-3)); err == nil {
 					m.trim(max(0, e.Epoch-3))
@@ -207,6 +213,33 @@ func TestFaultyWrites(t *testing.T) {
 			t.Fatal(d)
 		}
 	})
+}
+
+// What a failed write has left is gone before the log goes on in another segment, where Open would
+// take it for damage.
+func TestFaultyWriteBeforeRoll(t *testing.T) {
+	dir, plan := filepath.Join(t.TempDir(), "q"), &faults{write: -1}
+	opts := Options{SegmentSize: 1 << 10, create: faulty(plan)}
+	s := mustOpen(t, dir, opts)
+	must(t, s.CommitSink("s", 1, nil))
+	*plan = faults{write: 20, truncate: true}
+	if err := s.CommitSink("s", 2, make([]byte, 100)); !errors.Is(err, errFault) {
+		t.Fatal(err)
+	}
+	plan.write = -1
+	if err := s.CommitSink("s", 2, nil); !errors.Is(err, errFault) {
+		t.Errorf("commit behind what could not be removed: %v", err)
+	}
+	plan.truncate = false
+	must(t, s.CommitSink("s", 2, make([]byte, 1<<10)))
+	if s.log.number != 2 {
+		t.Fatalf("segment %d", s.log.number)
+	}
+	must(t, s.Close())
+	s = mustOpen(t, dir, opts)
+	if epoch, witness := s.Sink("s"); epoch != 2 || len(witness) != 1<<10 {
+		t.Errorf("commit %d, %d bytes", epoch, len(witness))
+	}
 }
 
 // What a disk has failed to sync once is not taken for written later.

@@ -195,8 +195,9 @@ func (q *Query) run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {
 		q.stopping.Store(true)
 		q.flow.release()
-		q.stopSources()
-		time.AfterFunc(stopGrace, func() { cancel(errGraceOver) })
+		if q.stopSources(false) {
+			time.AfterFunc(stopGrace, func() { cancel(errGraceOver) })
+		}
 	})()
 
 	q.meeting = newMeeting(q.feedGroups())
@@ -223,7 +224,7 @@ func (q *Query) run(ctx context.Context) error {
 			first = err
 			q.meeting.close()
 			cancel(errAborted)
-			q.stopSources()
+			q.stopSources(true)
 			q.flow.close()
 			for _, t := range q.tasks {
 				t.mailbox.close()
@@ -247,12 +248,20 @@ func (q *Query) feedGroups() int {
 	return n
 }
 
-func (q *Query) stopSources() {
+// stopSources tells sources to stop, and whether there were any to be told. Those that another process
+// can go on with need not be told unless all: they stop at the end of an epoch of the usual length, so
+// that all epochs are those of a query that has not been stopped.
+func (q *Query) stopSources(all bool) bool {
+	told := false
 	for _, t := range q.tasks {
 		for _, f := range t.feeds {
-			f.src.Stop()
+			if all || f.log == nil || !f.log.source.Replays() {
+				f.src.Stop()
+				told = true
+			}
 		}
 	}
+	return told
 }
 
 // work handles messages until all inputs have ended.
@@ -292,7 +301,7 @@ func (q *Query) feed(ctx context.Context, t *runningTask, to feeder) error {
 			q.meeting.leave(epoch)
 			return nil
 		case q.durable != nil && q.stopping.Load() && t.replayed():
-			return q.stopFeed(t, to, epoch)
+			return q.stopFeed(ctx, t, to, epoch, interval)
 		}
 	}
 	return nil
@@ -302,8 +311,8 @@ func (q *Query) newMark(epoch int64) operators.Mark {
 	return operators.Mark{Epoch: epoch, Prev: epoch - 1, Clock: q.now().UnixMicro()}
 }
 
-// stopFeed cuts empty epochs until the one at which all sources stop.
-func (q *Query) stopFeed(t *runningTask, to feeder, epoch int64) error {
+// stopFeed cuts epochs until the one at which all sources stop.
+func (q *Query) stopFeed(ctx context.Context, t *runningTask, to feeder, epoch int64, interval time.Duration) error {
 	last, ok := q.meeting.come(epoch)
 	if !ok {
 		return nil
@@ -313,14 +322,8 @@ func (q *Query) stopFeed(t *runningTask, to feeder, epoch int64) error {
 		epoch++
 		m := q.newMark(epoch)
 		m.Stop = epoch == last
-		for _, f := range t.feeds {
-			if f.ended {
-				continue
-			}
-			f.stopped = true
-			if err := f.epoch(context.Background(), to, m, q.flow.done); err != nil {
-				return err
-			}
+		if err := q.feedEpoch(ctx, t, to, m, interval); err != nil {
+			return err
 		}
 	}
 	return nil

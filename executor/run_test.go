@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -23,18 +24,23 @@ type reuse struct {
 	cut     func() int
 	epochs  operators.EpochOptions
 	fail    error // instead of the end
+	waits   bool  // for more, instead of the end
 	out     batch.Batch
 	rows    operators.SourceRows
 	stopped bool
 }
 
-func (s *reuse) Next(_ context.Context, most int) (*operators.SourceRows, error) {
+func (s *reuse) Next(ctx context.Context, most int) (*operators.SourceRows, error) {
 	if s.stopped {
 		return nil, operators.ErrStopped
 	}
 	if len(s.times) == 0 {
 		if s.fail != nil {
 			return nil, s.fail
+		}
+		if s.waits {
+			<-ctx.Done()
+			return nil, ctx.Err()
 		}
 		return nil, io.EOF
 	}
@@ -59,12 +65,14 @@ func (s *reuse) Close() error                   { return nil }
 
 // collect is a sink that keeps its rows and what watermark each carries.
 type collect struct {
-	mu        sync.Mutex
-	times     []int64
-	marks     []int64
-	enough    int // rows after which it is done; 0: never
-	committed bool
-	closed    int
+	mu     sync.Mutex
+	times  []int64
+	marks  []int64
+	enough int // rows after which it is done; 0: never
+	// atEpochEnd: it is done at the end of the first epoch with rows
+	atEpochEnd bool
+	committed  bool
+	closed     int
 }
 
 func (c *collect) Process(_ int, b *batch.Batch) error {
@@ -80,7 +88,12 @@ func (c *collect) Process(_ int, b *batch.Batch) error {
 	return nil
 }
 
-func (c *collect) EndEpoch(operators.Mark) error { return nil }
+func (c *collect) EndEpoch(operators.Mark) error {
+	if c.atEpochEnd && len(c.times) > 0 {
+		return operators.ErrDone
+	}
+	return nil
+}
 
 func (c *collect) Close(commit bool) error {
 	c.committed = commit
@@ -182,6 +195,21 @@ func TestRunEndsWhenSinksAreDone(t *testing.T) {
 		if len(sink.times) != 10 || len(src.times) == 0 {
 			t.Errorf("sink got %d rows, %d were not read", len(sink.times), len(src.times))
 		}
+	}
+}
+
+// TestRunEndsWithoutFurtherRows: a source that only waits stops when nobody wants more.
+func TestRunEndsWithoutFurtherRows(t *testing.T) {
+	g, _ := chain()
+	src := &reuse{cut: func() int { return 1 }, waits: true}
+	src.times = make([]int64, 3)
+	src.epochs = operators.EpochOptions{Rows: 10, Interval: time.Millisecond}
+	sink := &collect{atEpochEnd: true}
+	if _, err := runChain(src, sink, nil, g); err != nil {
+		t.Fatal(err)
+	}
+	if len(sink.times) == 0 {
+		t.Error("the sink got no row")
 	}
 }
 

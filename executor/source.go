@@ -70,6 +70,7 @@ func (f *feed) epoch(ctx context.Context, to feeder, m operators.Mark, done func
 func (f *feed) readEpoch(ctx context.Context, to feeder, m operators.Mark, done func() bool) (operators.Mark, error) {
 	f.clock = m.Clock
 	to.Begin(f.index, m.Clock)
+	f.ended = f.ended || done()
 	for f.cut.Rows < int64(f.opts.Rows) && !f.over() && (f.cut.Rows == 0 || ctx.Err() == nil) {
 		rows, err := f.src.Next(ctx, f.opts.Rows-int(f.cut.Rows))
 		if err != nil {

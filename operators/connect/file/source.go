@@ -111,7 +111,10 @@ func (s *source) Stop() {
 }
 
 // Close implements operators.Source.
-func (s *source) Close() error { return s.closeInput() }
+func (s *source) Close() error {
+	s.Stop() // a reader that waits for more
+	return s.closeInput()
+}
 
 func (s *source) closeInput() error {
 	var errs []error

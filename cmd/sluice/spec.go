@@ -40,6 +40,7 @@ func loadSpec(path string, sets []string, s streams) (*dataflow.Graph, dataflow.
 	if path == "-" {
 		diags = append(diags, refuseSharedInput(g)...)
 	}
+	diags = append(diags, refuseSharedOutput(g)...)
 	diags = append(diags, dataflow.Resolve(g, catalog.Operators)...)
 	diags.Sort()
 	return g, diags, nil
@@ -95,6 +96,33 @@ func refuseSharedInput(g *dataflow.Graph) dataflow.Diagnostics {
 		if op.Type == "reader" && (!given || p.Value == "-") {
 			diags = append(diags, dataflow.Diagnostic{Pos: op.Pos, Operator: op.Name, Message: "cannot read standard input, for the spec has come from there"})
 		}
+	}
+	return diags
+}
+
+// refuseSharedOutput reports writers of a file or folder that another one writes too: only what the last of
+// them has written would be left. Several may write to standard output, and to devices and named pipes.
+func refuseSharedOutput(g *dataflow.Graph) dataflow.Diagnostics {
+	var diags dataflow.Diagnostics
+	first := make(map[string]string)
+	for _, op := range g.Operators {
+		p, given := op.Param("path")
+		if op.Type != "writer" || !given || p.Value == "-" || p.Value == "" {
+			continue
+		}
+		path := p.Value
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(g.Dir, path)
+		}
+		path = filepath.Clean(path)
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+			continue
+		}
+		if other, ok := first[path]; ok {
+			diags = append(diags, dataflow.Diagnostic{Pos: p.Pos, Operator: op.Name, Message: fmt.Sprintf("writes %q, as operator %q does; each needs a path of its own", p.Value, other)})
+			continue
+		}
+		first[path] = op.Name
 	}
 	return diags
 }

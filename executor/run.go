@@ -400,8 +400,8 @@ func (t *runningTask) ended() bool {
 type OperatorStats struct {
 	Op *dataflow.Operator
 	// Rows taken, rows emitted on the main output, bad rows skipped, bad rows sent to the output "errors",
-	// rows that were late, rows lost in a restart.
-	In, Out, Skipped, Dead, Late, Lost int64
+	// rows that were late, rows lost in a restart, inputs with a gap.
+	In, Out, Skipped, Dead, Late, Lost, Gaps int64
 }
 
 // Stats is what a query has done so far.
@@ -416,7 +416,7 @@ func (q *Query) Stats() Stats {
 	for _, t := range q.tasks {
 		for _, n := range t.nodes {
 			c := n.ctx.Counters
-			s.Operators = append(s.Operators, OperatorStats{n.ctx.Op, c.In.Load(), c.Out.Load(), c.Skipped.Load(), c.Dead.Load(), c.Late.Load(), c.Lost.Load()})
+			s.Operators = append(s.Operators, OperatorStats{n.ctx.Op, c.In.Load(), c.Out.Load(), c.Skipped.Load(), c.Dead.Load(), c.Late.Load(), c.Lost.Load(), c.Gaps.Load()})
 		}
 	}
 	return s

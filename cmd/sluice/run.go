@@ -146,6 +146,9 @@ func reportRows(w io.Writer, s executor.Stats) {
 		if o.Lost > 0 {
 			fmt.Fprintf(w, "warning: operator %q: %s that had been read before cannot be read again, for the input is not a file; what they would have added is lost\n", o.Op.Name, count(o.Lost, "row"))
 		}
+		if o.Gaps > 0 {
+			fmt.Fprintf(w, "warning: operator %q: the file that was being read is gone or has been cut; what it had beyond is missing\n", o.Op.Name)
+		}
 		if o.Late > 0 {
 			fmt.Fprintf(w, "warning: operator %q: %s dropped; a larger watermark-delay or allowed-lateness would keep more\n", o.Op.Name, count(o.Late, "late row"))
 		}

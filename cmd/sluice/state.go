@@ -5,6 +5,7 @@ import (
 
 	"sluice/dataflow"
 	"sluice/executor/state"
+	"sluice/operators/connect/file"
 )
 
 // epochInterval is the usual time of an epoch, in microseconds, by which checkpoint intervals are
@@ -31,6 +32,14 @@ func checkpointEpochs(interval string) (int64, error) {
 
 // openState opens the state of the plan's query. It must be new, or of the very same query.
 func openState(dir string, p *plan) (*state.Store, error) {
+	for _, op := range p.final.Operators {
+		if op.Type != file.Writer.Name {
+			continue
+		}
+		if err := file.CheckDurable(op, p.final.Dir); err != nil {
+			return nil, &exitError{exitUsage, dataflow.Diagnostic{Pos: op.Pos, Operator: op.Name, Message: err.Error()}.String()}
+		}
+	}
 	store, err := state.Open(dir, state.Options{})
 	if err != nil {
 		return nil, usageErrorf("%v", err)

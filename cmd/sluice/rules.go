@@ -21,10 +21,11 @@ func (c *rulesCommand) Run(s streams) error {
 		if err != nil {
 			return usageErrorf("%v", err)
 		}
-		printDiagnostics(s.err, diags)
 		if diags.HasErrors() {
+			printDiagnostics(s.err, diags)
 			return &exitError{status: exitUsage}
 		}
+		printDiagnostics(s.err, append(diags, warnOfNames(rules, set)...))
 		if c.Name == "" {
 			return nil
 		}
@@ -46,6 +47,18 @@ func (c *rulesCommand) Run(s streams) error {
 	}
 	fmt.Fprintf(s.out, "\n%s\n", r.Source)
 	return nil
+}
+
+// warnOfNames warns of rules that are right but have the name of a built-in one, so that no spec can load them.
+func warnOfNames(builtin, set *rewrite.RuleSet) dataflow.Diagnostics {
+	var diags dataflow.Diagnostics
+	for _, r := range set.Rules() {
+		if builtin.Rule(r.Name) != nil {
+			diags = append(diags, dataflow.Diagnostic{Pos: r.Pos, Severity: dataflow.Warning,
+				Message: fmt.Sprintf("rule %q has the name of a built-in rule; a spec can load it under another name only", r.Name)})
+		}
+	}
+	return diags
 }
 
 // ruleHead is a rule's name with its parameters.

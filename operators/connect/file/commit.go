@@ -104,6 +104,8 @@ func parseWitness(src []byte, kind byte) (witness, error) {
 	return x, nil
 }
 
+var _ operators.Committer = (*writer)(nil)
+
 // Recover implements operators.Committer.
 func (w *writer) Recover(epoch int64, mark []byte) (int64, error) {
 	w.durable = true

@@ -35,10 +35,11 @@ type epoch struct {
 
 func drawEpochs(t *rapid.T) []epoch {
 	var epochs []epoch
-	number, row := int64(0), int64(0)
+	number, row, clock := int64(0), int64(0), int64(1_000_000_000)
 	for range rapid.IntRange(0, 15).Draw(t, "epochs") {
 		number += rapid.Int64Range(1, 3).Draw(t, "skip")
-		e := epoch{number: number, clock: 1_000_000_000 + number*rapid.SampledFrom([]int64{1000, 4_000_000}).Draw(t, "age")}
+		clock += rapid.SampledFrom([]int64{1000, 4_000_000}).Draw(t, "time")
+		e := epoch{number: number, clock: clock}
 		e.boundary = rapid.IntRange(0, 3).Draw(t, "boundary") == 0
 		for range rapid.IntRange(0, 2).Draw(t, "batches") {
 			var b []int64
@@ -50,7 +51,7 @@ func drawEpochs(t *rapid.T) []epoch {
 		}
 		epochs = append(epochs, e)
 	}
-	return append(epochs, epoch{number: number + 1, clock: 2_000_000_000, boundary: true})
+	return append(epochs, epoch{number: number + 1, clock: clock + 1000, boundary: true})
 }
 
 // errDied is what ends a process of sinkLife.

@@ -16,7 +16,7 @@ type parts struct {
 	dir    string
 	ending string
 	first  int64 // first epoch of the part that is being written
-	begun  int64 // clock of that epoch, microseconds
+	begun  int64 // clock of that epoch, microseconds; 0 until it has ended
 	clock  int64 // of the epoch that ended last
 	last   int64 // epoch that ended last
 	size   countingTarget
@@ -115,7 +115,9 @@ func (w *writer) endPart(m operators.Mark) error {
 }
 
 // full reports whether the part is large or old enough.
-func (p *parts) full() bool { return p.size.n >= partBytes || p.clock-p.begun >= partAge }
+func (p *parts) full() bool {
+	return p.size.n >= partBytes || p.begun > 0 && p.clock-p.begun >= partAge
+}
 
 // finishPart completes the part and publishes it.
 func (w *writer) finishPart() error {

@@ -181,6 +181,8 @@ func identityOf(f *os.File, base, size int64, part bool) (identity, error) {
 	return x, err
 }
 
+var _ operators.Replayable = (*source)(nil)
+
 // position is what a position says.
 type position struct {
 	names []string

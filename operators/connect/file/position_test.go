@@ -218,8 +218,15 @@ func TestPositionsCutAnywhere(t *testing.T) {
 			}
 			for range rapid.IntRange(0, 6).Draw(t, "reads") {
 				max := rapid.SampledFrom([]int{1, 3, 50, 1000}).Draw(t, "max")
-				var r *operators.SourceRows
-				if r, gotErr = s.Next(context.Background(), max); gotErr != nil {
+				ctx := context.Background()
+				if rapid.IntRange(0, 3).Draw(t, "waits not") == 0 {
+					ctx = canceled()
+				}
+				r, err := s.Next(ctx, max)
+				if errors.Is(err, context.Canceled) {
+					continue
+				}
+				if gotErr = err; err != nil {
 					break
 				}
 				got.add(r)

@@ -113,5 +113,36 @@
 // come. For sessions all rows wait: at the end of the epoch rows, ends and expiries are gone through in
 // the order of time.
 //
+// # State
+//
+// The operator is an operators.Stateful and an operators.Freezer. Its state between two epochs is given as
+// pieces that hold the keys of one key group each: their groups in all slices, their sessions or windows of
+// rows, and their rows that wait. A key is of the key group to which a splitter sends its rows. The
+// watermark that has been reached and the number of rows so far are in every piece and, for key groups
+// without state, in one of operators.WholeState, as is everything of an operator without group-by. An
+// operator to which nothing has happened has no piece.
+//
+// A restored operator gives what the other one would have given, row for row in the same order, floats to
+// the last bit. For this a piece has the place of each group in the order of first appearance, the place of
+// rows in the stream where that counts, and lists in the order in which they would be joined.
+//
+// Partitions may be given the pieces of others, divided or joined in any way by key group, in any order.
+// They must be of one epoch: two watermarks are an error for windows of time, as is a key that is given
+// twice. What comes out of each key is then the same as without partitions. Between the keys of one window
+// the order is that of their places in the partitions that they were in, and of their key groups where
+// these are equal; so it is not the order of first appearance in the stream, which no partition knows, but
+// it is the same whenever these pieces are restored. Rows that come later are behind all that were there,
+// as the number of rows of the joined operator is the largest of those joined.
+//
+// A piece begins with its format and the fingerprint: the group-by, window, allowed lateness and aggregates
+// with their types, and the types of the input's columns if late rows of sessions are kept for an output. An
+// operator with another fingerprint refuses it and says in what they differ. Neither having, as far as it
+// has no aggregates of its own, nor the names of columns count. The rest is columnar, an array after the
+// other, integers with as many bytes as their range needs; a checksum ends it. Whatever bytes a piece has,
+// restoring it gives an error or a state that can go on, and takes memory in proportion to its length.
+//
+// The copy that Freeze makes is of flat arrays: with one million groups of count and sum it takes some 10 ms,
+// with overlapping windows or sessions 35 ms. Rows that wait are not copied.
+//
 // Not covered: windows with early results, and windows aligned to time zones.
 package window

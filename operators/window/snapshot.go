@@ -58,7 +58,7 @@ func (p *pieces) piece(group int, part byte, fill func(e *encoder)) error {
 }
 
 // entries writes the entries 0 to n-1, whose key groups are groups, or that have none if it is nil.
-// Those of a group stay in order. size is how much text an entry has.
+// Those of a group stay in order. size is how much text an entry has; nil: none.
 func (p *pieces) entries(part byte, n int, groups []uint16, size func(entry int32) int, fill func(e *encoder, entries []int32)) error {
 	if n == 0 {
 		return nil
@@ -107,6 +107,9 @@ func byGroup(n int, groups []uint16) (list, ends []int32) {
 // fitting is how many of the first entries fit into a piece; at least one.
 func fitting(entries []int32, size func(entry int32) int) int {
 	n := min(len(entries), pieceEntries)
+	if size == nil {
+		return n
+	}
 	bytes := 0
 	for i, entry := range entries[:n] {
 		if bytes += size(entry); bytes > pieceText && i > 0 {
@@ -123,8 +126,12 @@ func (g *groups) keyGroups(list []int32) []uint16 {
 	}
 	found := make([]uint16, 0, len(list))
 	var h expr.KeyHasher
+	size := g.size
+	if !g.hasText() {
+		size = nil
+	}
 	for len(list) > 0 {
-		n := min(fitting(list, g.size), batch.TargetRows)
+		n := min(fitting(list, size), batch.TargetRows)
 		keys := g.keys(list[:n])
 		for i := range n {
 			found = append(found, uint16(expr.KeyGroup(h.Hash(keys, i))))
@@ -132,6 +139,20 @@ func (g *groups) keyGroups(list []int32) []uint16 {
 		list = list[n:]
 	}
 	return found
+}
+
+func isText(t dataflow.Type) bool { return t.Kind == dataflow.String || t.Kind == dataflow.Bytes }
+
+func (g *groups) hasText() bool {
+	return slices.ContainsFunc(g.cols, func(c column) bool { return isText(c.typ) })
+}
+
+// sizeOf gives size, or nil if neither keys nor results are text.
+func sizeOf(g *groups, a *accumulators, size func(entry int32) int) func(entry int32) int {
+	if g.hasText() || slices.ContainsFunc(a.calls, func(c call) bool { return isText(c.result) }) {
+		return size
+	}
+	return nil
 }
 
 // size is how much text a key has.
@@ -424,6 +445,7 @@ func (a *aggregate) header(d *decoder) error {
 		return fmt.Errorf("it is of another epoch than those before: it has the watermark %d, they have %d", reached, a.reached)
 	}
 	a.loading = true
+	d.reached = reached
 	a.reached = max(a.reached, reached)
 	a.seq = max(a.seq, seq)
 	return nil

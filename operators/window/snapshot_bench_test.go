@@ -31,7 +31,7 @@ func perGroup(b *testing.B, what string) {
 // BenchmarkFreeze is how long an operator stands still.
 func BenchmarkFreeze(b *testing.B) {
 	for _, w := range snapshotWindows {
-		b.Run(w, func(b *testing.B) {
+		b.Run("window="+w, func(b *testing.B) {
 			a := fullMachine(b, w, true)
 			if a.core.advance(0) != nil {
 				b.Fatal("advance")
@@ -49,7 +49,7 @@ func BenchmarkFreeze(b *testing.B) {
 // BenchmarkWrite is how long it takes to write what was frozen.
 func BenchmarkWrite(b *testing.B) {
 	for _, w := range snapshotWindows {
-		b.Run(w, func(b *testing.B) {
+		b.Run("window="+w, func(b *testing.B) {
 			a := fullMachine(b, w, true)
 			if a.core.advance(0) != nil {
 				b.Fatal("advance")
@@ -70,7 +70,7 @@ func BenchmarkWrite(b *testing.B) {
 // BenchmarkRestore is how long it takes to bring the state back.
 func BenchmarkRestore(b *testing.B) {
 	for _, w := range snapshotWindows {
-		b.Run(w, func(b *testing.B) {
+		b.Run("window="+w, func(b *testing.B) {
 			a := fullMachine(b, w, true)
 			if a.core.advance(0) != nil {
 				b.Fatal("advance")

@@ -15,8 +15,9 @@ import (
 // decoder reads what an encoder wrote. It trusts nothing: after the first fault, which is err, all
 // that it gives is zero. Arrays have the length asked for in any case.
 type decoder struct {
-	in  []byte
-	err error
+	in      []byte
+	err     error
+	reached int64 // the watermark in the piece
 }
 
 var errShort = errors.New("it is too short")

@@ -28,7 +28,7 @@ func (w *whole) clone() core {
 func (w *whole) write(p *pieces) error {
 	size := func(entry int32) int { return w.groups.size(w.order[entry]) + w.accs.size(w.order[entry]) }
 	w.accs.grow()
-	return p.entries(partEntries, len(w.order), w.groups.keyGroups(w.order), size, func(e *encoder, entries []int32) {
+	return p.entries(partEntries, len(w.order), w.groups.keyGroups(w.order), sizeOf(w.groups, w.accs, size), func(e *encoder, entries []int32) {
 		e.count(places(entries))
 		list := idsOf(w.order, entries)
 		w.groups.save(e, list)
@@ -87,7 +87,7 @@ func (w *counted) write(p *pieces) error {
 		}
 		return n
 	}
-	return p.entries(partEntries, len(w.order), w.groups.keyGroups(w.order), size, func(e *encoder, entries []int32) {
+	return p.entries(partEntries, len(w.order), w.groups.keyGroups(w.order), sizeOf(w.groups, w.accs, size), func(e *encoder, entries []int32) {
 		e.count(places(entries))
 		list := idsOf(w.order, entries)
 		w.groups.save(e, list)

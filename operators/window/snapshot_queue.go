@@ -68,7 +68,7 @@ func refGroups(refs []ref) []uint16 {
 func (c *chunk) textSize(row int32) int {
 	n := 0
 	add := func(v *batch.Vector, row int32) {
-		if v != nil && (v.Type.Kind == dataflow.String || v.Type.Kind == dataflow.Bytes) {
+		if v != nil && isText(v.Type) {
 			n += len(v.Bytes(int(row)))
 		}
 	}
@@ -200,10 +200,17 @@ func (c *chunk) write(e *encoder) {
 	}
 }
 
-// load adds the rows of a piece. payload has the types of the input's columns, where they are kept.
-func (q *queue) load(d *decoder, group int, g *groups, calls []call, payload []dataflow.Type) {
+// load adds the rows of a piece and returns them, or nil after an error. payload has the types of the
+// input's columns, where they are kept.
+func (q *queue) load(d *decoder, group int, g *groups, calls []call, payload []dataflow.Type) *chunk {
 	c := &chunk{group: group}
 	c.watermarks = d.count()
+	for _, w := range c.watermarks {
+		if w <= d.reached {
+			d.failf("it has a row that waits for the watermark %d, which has been reached", w)
+			break
+		}
+	}
 	n := len(c.watermarks)
 	c.input.n, c.left = n, n
 	c.times, c.seqs = d.ints(n), d.within(n, 0, maxSeq, "a place in the stream")
@@ -226,11 +233,12 @@ func (q *queue) load(d *decoder, group int, g *groups, calls []call, payload []d
 	}
 	c.loadPayload(d, payload)
 	if d.err != nil {
-		return
+		return nil
 	}
 	for i, w := range c.watermarks {
 		q.refs = append(q.refs, ref{w, c, int32(i)})
 	}
+	return c
 }
 
 func (c *chunk) loadPayload(d *decoder, types []dataflow.Type) {

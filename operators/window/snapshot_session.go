@@ -29,7 +29,7 @@ func (s *sessions) write(p *pieces) error {
 		}
 		return n
 	}
-	err := p.entries(partEntries, len(all), s.groups.keyGroups(all), size, func(e *encoder, entries []int32) {
+	err := p.entries(partEntries, len(all), s.groups.keyGroups(all), sizeOf(s.groups, s.accs, size), func(e *encoder, entries []int32) {
 		s.writeKeys(e, idsOf(all, entries))
 	})
 	if err != nil {

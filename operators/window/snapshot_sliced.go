@@ -25,7 +25,7 @@ func (s *sliced) write(p *pieces) error {
 		all = append(all, sl.order...)
 	}
 	size := func(entry int32) int { return s.groups.size(all[entry]) + s.accs.size(all[entry]) }
-	err := p.entries(partEntries, len(all), s.groups.keyGroups(all), size, func(e *encoder, entries []int32) {
+	err := p.entries(partEntries, len(all), s.groups.keyGroups(all), sizeOf(s.groups, s.accs, size), func(e *encoder, entries []int32) {
 		list := idsOf(all, entries)
 		s.writePlaces(e, entries, begin)
 		if s.hop < s.size {
@@ -111,7 +111,16 @@ func (s *sliced) loadSlice(d *decoder, start int64) *slice {
 }
 
 func (s *sliced) loadWaiting(d *decoder, group int) {
-	s.waiting.load(d, group, s.groups, s.accs.calls, nil)
+	c := s.waiting.load(d, group, s.groups, s.accs.calls, nil)
+	if c == nil {
+		return
+	}
+	for i, t := range c.times {
+		if c.watermarks[i] < s.slice(t).firstEnd {
+			d.failf("it has a row that waits and is not late")
+			return
+		}
+	}
 }
 
 func (s *sliced) loaded(reached int64) {

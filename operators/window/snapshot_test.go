@@ -2,6 +2,7 @@ package window
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"math/big"
@@ -307,4 +308,51 @@ func TestRestorePartitions(t *testing.T) {
 			t.Fatalf("%s allowed-lateness %d, %d to %d partitions at %d of %d: got\n%swant\n%s", q.text, q.model.lateness, from, to, cut, len(steps), got, want)
 		}
 	})
+}
+
+// TestOrderBetweenPartitions joins partitions whose rows have the same places in their streams: the key
+// group decides.
+func TestOrderBetweenPartitions(t *testing.T) {
+	for _, c := range []struct {
+		query     *query
+		watermark int64
+	}{
+		{countQuery("", modelQuery{}), 0},
+		{countQuery("rows(3)", modelQuery{}), 0},
+		{countQuery("tumbling(5us)", modelQuery{}), -100},
+		{countQuery("session(5us)", modelQuery{}), -100},
+		// The rows wait, and are taken one by one.
+		{countQuery("tumbling(5us)", modelQuery{lateness: 10}), 6},
+		{countQuery("session(5us)", modelQuery{lateness: 10}), 6},
+	} {
+		q := c.query
+		type place struct{ seq, group, key int }
+		var want []place
+		var pieces []storedPiece
+		for _, part := range []int{2, 0, 1} {
+			var rows []modelRow
+			for key := 0; len(rows) < 20; key++ {
+				r := plainRow(0, c.watermark, int64(key))
+				if g := q.keyGroup(r); g*3/dataflow.KeyGroups == part {
+					want = append(want, place{len(rows), g, key})
+					rows = append(rows, r)
+				}
+			}
+			m := q.machine(t)
+			m.run(t, []step{{rows: rows}})
+			pieces = append(pieces, snapshot(t, m.op.Snapshot)...)
+		}
+		slices.SortFunc(want, func(a, b place) int { return cmp.Or(a.seq-b.seq, a.group-b.group) })
+		m := q.machine(t)
+		m.restore(t, pieces)
+		m.end(t)
+		if len(m.out.result.out) != len(want) {
+			t.Fatalf("%s: %d rows, want %d", q.text, len(m.out.result.out), len(want))
+		}
+		for i, o := range m.out.result.out {
+			if o.key[0] != int64(want[i].key) {
+				t.Fatalf("%s: row %d is of key %v, want %d", q.text, i, o.key[0], want[i].key)
+			}
+		}
+	}
 }

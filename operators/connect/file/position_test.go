@@ -519,3 +519,35 @@ func TestDamagedPositions(t *testing.T) {
 		parsePosition(binary.LittleEndian.AppendUint32(body, sum), binary.LittleEndian.Uint64(body[1:]))
 	})
 }
+
+// pausing is a decoder that has one chunk now and more later.
+type pausing struct {
+	scripted
+	given int
+}
+
+func (p *pausing) Next(ctx context.Context) (*Chunk, error) {
+	if p.given++; p.given == 2 {
+		return nil, ctx.Err()
+	}
+	return p.scripted.Next(ctx)
+}
+
+// TestPositionWhilePassingOver: a source that has not come to its position yet is still there.
+func TestPositionWhilePassingOver(t *testing.T) {
+	for _, format := range []string{"csv", "arrow"} {
+		chunks := []*Chunk{{Batch: numbers(1, 2, 3), Offset: 10, Line: 1}, {Batch: numbers(4, 5, 6, 7), Offset: 16, Line: 4}}
+		s := sourceOver(nil, "fail")
+		s.format, s.dec, s.skip = format, &pausing{scripted: scripted{chunks}}, 5
+		if _, err := s.Next(canceled(), 1); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if p := s.here(); p.rows != 5 {
+			t.Errorf("%s: %d rows passed over, want 5", format, p.rows)
+		}
+		r, err := s.Next(context.Background(), 10)
+		if err != nil || !slices.Equal(r.Batch.Cols[0].Ints, []int64{6, 7}) {
+			t.Errorf("%s: %v, %v", format, r, err)
+		}
+	}
+}

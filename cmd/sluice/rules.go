@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"sluice/dataflow"
@@ -32,21 +33,28 @@ func (c *rulesCommand) Run(s streams) error {
 		rules = set
 	}
 	if c.Name == "" {
+		var list strings.Builder
 		for _, r := range rules.Rules() {
-			fmt.Fprintf(s.out, "%s\n%s\n\n", ruleHead(r), indent(r.Doc))
+			fmt.Fprintf(&list, "%s\n%s\n\n", ruleHead(r), indent(r.Doc))
 		}
-		return nil
+		return printResult(s, list.String())
 	}
 	r := rules.Rule(c.Name)
 	if r == nil {
 		d := dataflow.Diagnostic{Message: fmt.Sprintf("unknown rule %q", c.Name), Suggestion: dataflow.Nearest(c.Name, rules.Names())}
 		return usageErrorf("%s", d)
 	}
+	var text strings.Builder
 	for line := range strings.Lines(r.Doc) {
-		fmt.Fprint(s.out, strings.TrimRight("# "+line, " "))
+		text.WriteString(strings.TrimRight("# "+line, " "))
 	}
-	fmt.Fprintf(s.out, "\n%s\n", r.Source)
-	return nil
+	fmt.Fprintf(&text, "\n%s\n", r.Source)
+	return printResult(s, text.String())
+}
+
+func printResult(s streams, text string) error {
+	_, err := io.WriteString(s.out, text)
+	return err
 }
 
 // warnOfNames warns of rules that are right but have the name of a built-in one, so that no spec can load them.

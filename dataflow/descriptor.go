@@ -28,6 +28,9 @@ type Descriptor struct {
 	// Stages returns a chain of operators that does what this use of the operator does, nil if there
 	// is none. The first one reads the operator's inputs; the last one gives its main output.
 	Stages func(op *Operator) []Stage
+	// Copied tells which columns of the main output are columns of the input, unchanged: for the name of
+	// the one that of the other. nil stands for an output that has the columns of the input.
+	Copied func(op *Operator) map[string]string
 	// ManyOutputs tells that instead of a main output the operator has any number of outputs, at the
 	// ports "1", "2", ... without gaps, each of which is for one consumer.
 	ManyOutputs bool

@@ -104,6 +104,9 @@ type Properties struct {
 	Keyed     bool
 	Key       []string
 	InputKeys [][]string
+	// KeyInputs names, for each of Key, the column of the input that it is, and KeyOutputs the column of
+	// the main output that holds it; "" where there is none.
+	KeyInputs, KeyOutputs []string
 	// Splittable tells that the operator may be replaced by several that each see a part of the rows
 	// (all rows of a key in one part if it is keyed); otherwise NotSplittable says why not.
 	Splittable    bool

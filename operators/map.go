@@ -17,6 +17,7 @@ var Map = &dataflow.Descriptor{
 	MinInputs: 1, MaxInputs: 1, Output: true,
 	Ports:     []dataflow.PortDesc{ErrorsPort},
 	Stateless: true, Deterministic: true,
+	Copied: copied,
 	Check: func(c *dataflow.Check) []*dataflow.Schema {
 		CheckOnError(c)
 		in := c.Inputs[0].Schema
@@ -27,6 +28,22 @@ var Map = &dataflow.Descriptor{
 		}
 		return OutputSchemas(c.Op, plan.Schema)
 	},
+}
+
+// copied are the columns that a map passes on.
+func copied(op *dataflow.Operator) map[string]string {
+	in := &op.Inputs[0]
+	columns := map[string]string{}
+	plan, errs := expr.CompileSelect(op.Value("select"), expr.NewScope(in.Scope(), in.Schema))
+	if len(errs) > 0 {
+		return columns
+	}
+	for i, p := range plan.Columns {
+		if c := p.ColumnIndex(); c >= 0 {
+			columns[plan.Schema.Columns[i].Name] = in.Schema.Columns[c].Name
+		}
+	}
+	return columns
 }
 
 type mapper struct {

@@ -169,21 +169,3 @@ func (f *copyForm) operator(op *dataflow.Operator) {
 	}
 	f.w.WriteString(")")
 }
-
-// unordered tells whether nothing behind f depends on the order of rows that differ in their key.
-func unordered(f *dataflow.Operator) (bool, string) {
-	seen := map[*dataflow.Operator]bool{f: true}
-	for todo := consumersOf(f); len(todo) > 0; {
-		op := todo[0]
-		todo = todo[1:]
-		if seen[op] || op.Desc.Sink() {
-			continue
-		}
-		seen[op] = true
-		if p := op.Properties(); !p.Stateless && !p.Commutative {
-			return false, fmt.Sprintf("%s, which comes behind %s, depends on the order of its rows", describe(op), describe(f))
-		}
-		todo = append(todo, consumersOf(op)...)
-	}
-	return true, ""
-}

@@ -165,8 +165,9 @@ least. These hold or do not hold:
 	commutative(f)    the result does not depend on the order of rows
 	associative(f)    results over parts of the rows can be merged
 	splittable(f)     replicas, each with a part of the rows (all of a key together), do the same as f
-	unordered(f)      no operator behind f depends on the order of its rows, as first(x) and windows of rows do:
-	                  replicas that each have a part of the keys give their rows in another order between keys
+	unordered(f)      no operator behind f depends on the order of rows that differ in the key of f, as first(x)
+	                  and windows of rows do unless they are by the same key: replicas that each have a part of
+	                  the keys give their rows in another order between keys
 	fused(f, g)       g is all that reads f, and f all that g reads
 	same(f, g)        equal types, parameters and outputs
 	source(f)         f has no inputs

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"sluice/dataflow"
@@ -37,6 +38,7 @@ func DecomposeAggregate(p AggregateText, s *Scope, timeWindow bool) (stages [3]A
 		if final.Having, err = d.rewrite(p.Having, n); err != nil {
 			return stages, err
 		}
+		final.Having = d.checked(final.Having)
 	}
 	between := d.between(timeWindow)
 	return [3]AggregateText{{GroupBy: d.namedKeys(), Select: between(d.partial)}, {GroupBy: d.keyNames(), Select: between(d.merge)}, final}, nil
@@ -55,6 +57,7 @@ type decomposition struct {
 	columns []string
 	partial []string // the aggregate that makes each column
 	merge   []string // and that which merges it
+	sums    []string // of ints, as the last stage computes them
 }
 
 // argument is the type of the argument as it is written.
@@ -195,7 +198,11 @@ func (d *decomposition) call(text string, c *call) (string, error) {
 	case "sum":
 		if t.Kind == dataflow.Int {
 			// The sum over a part could overflow where that over all rows does not.
-			return "CAST(sum(" + d.part("sum(CAST("+arg+" AS decimal(38,0)))"+filter, "sum") + ") AS int)", nil
+			sum := "CAST(sum(" + d.part("sum(CAST("+arg+" AS decimal(38,0)))"+filter, "sum") + ") AS int)"
+			if !slices.Contains(d.sums, sum) {
+				d.sums = append(d.sums, sum)
+			}
+			return sum, nil
 		}
 		return "sum(" + d.part("sum("+arg+")"+filter, "sum") + ")", nil
 	case "min", "max":
@@ -218,6 +225,15 @@ func (d *decomposition) call(text string, c *call) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s cannot be merged from parts", written)
+}
+
+// checked is a condition that also fails for the groups that it is not true of if one of their sums is out
+// of range, as such a group does in the whole.
+func (d *decomposition) checked(having string) string {
+	for _, sum := range d.sums {
+		having = "(" + sum + " IS NULL OR " + sum + " IS NOT NULL) AND (" + having + ")"
+	}
+	return having
 }
 
 // part returns the name of the column with a partial aggregate, which is merged by the named function.

@@ -24,7 +24,7 @@ func (d *drawer) aggregate(in *stream) {
 	} else {
 		window = draw(d, "window", "", "", "rows(2)", "rows(3)", "rows(3, 1)", "rows(100)")
 	}
-	for i := range draw(d, "keys", 0, 1, 1, 1, 2) {
+	for i := range draw(d, "keys", 0, 1, 1, 2, 2) {
 		d.key(in, a, i)
 	}
 	for i := range d.int(1, 3, "aggregates") {
@@ -85,6 +85,12 @@ func (d *drawer) keyExpression(in *stream) expression {
 	if len(stable(in)) == 0 {
 		return expression{}
 	}
+	if len(in.order.columns) > 0 && d.chance(2, "key again") {
+		// An aggregate by some of the keys of the one above.
+		name := draw(d, "key", in.order.columns...)
+		c := in.columns[slices.IndexFunc(in.columns, func(c column) bool { return c.name == name })]
+		return expression{d.reference(in, c), c.kind, c.stable, c.exact, false}
+	}
 	kind := draw(d, "key kind", "string", "string", "int", "int", "int", "float", "decimal", "bool")
 	var x expression
 	if d.chance(3, "computed key") {
@@ -102,7 +108,7 @@ func (d *drawer) keyExpression(in *stream) expression {
 func (d *drawer) call(in *stream, a *aggregation, i int) {
 	c := column{name: fmt.Sprintf("%sa%d", d.name, i+1), kind: "int", stable: true, exact: true}
 	text := ""
-	switch function := draw(d, "function", "count(*)", "count", "sum", "sum", "avg", "min", "max", "first", "last", "stddev_samp"); function {
+	switch function := draw(d, "function", "count(*)", "count", "sum", "sum", "avg", "min", "max", "first", "first", "last", "last", "stddev_samp"); function {
 	case "count(*)":
 		text = function
 	case "count":

@@ -115,4 +115,3 @@ func describeCuts(c cuts) string {
 	}
 	return fmt.Sprint("epochs of ", c.epoch, ", batches of ", c.batches)
 }
-

@@ -53,6 +53,9 @@ func (p *pieces) piece(group int, part byte, fill func(e *encoder)) error {
 	e.out = append(e.out[:0], p.head...)
 	e.byte(part)
 	fill(e)
+	if e.err != nil {
+		return e.err
+	}
 	e.word(xxh3.Hash(e.out))
 	return p.keep(group, e.out)
 }

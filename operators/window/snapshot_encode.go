@@ -2,6 +2,7 @@ package window
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 
@@ -27,6 +28,7 @@ type encoder struct {
 	out  []byte
 	nums []int64 // for whoever gathers an array
 	bits []bool
+	err  error // what was written cannot be read
 }
 
 func (e *encoder) byte(b byte)      { e.out = append(e.out, b) }
@@ -196,6 +198,18 @@ func (e *encoder) vector(v *batch.Vector) {
 	}
 }
 
+// checkText makes sure that a vector can hold texts of the given lengths. They can be too much where one
+// key has many of them.
+func (e *encoder) checkText(lengths []int64) {
+	sum := int64(0)
+	for _, n := range lengths {
+		sum += n
+	}
+	if sum > math.MaxInt32 {
+		e.err = fmt.Errorf("the state of one key has %d bytes of text, and %d is the most that can be kept", sum, math.MaxInt32)
+	}
+}
+
 func (e *encoder) texts(v *batch.Vector, null []bool) {
 	nums := e.scratch(v.Len)
 	for i := range nums {
@@ -242,6 +256,7 @@ func (e *encoder) column(c *column, ids []int32, unset []bool) {
 				nums[i] = int64(c.text.refs[id].n)
 			}
 		}
+		e.checkText(nums)
 		e.ints(nums)
 		for i, id := range ids {
 			if !null[i] {

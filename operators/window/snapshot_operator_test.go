@@ -3,7 +3,9 @@ package window
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -319,4 +321,78 @@ func FuzzRestore(f *testing.F) {
 		r.t = t
 		r.tryOut(p)
 	})
+}
+
+// TestLargeStateIsDivided has more entries, more text and more distinct values than fit into one piece
+// or one block of it.
+func TestLargeStateIsDivided(t *testing.T) {
+	many, texts, values := []event{}, []event{}, []event{}
+	for i := range int64(pieceEntries + 100) {
+		many = append(many, event{time: i, watermark: -9, key: "a"})
+		values = append(values, event{watermark: -9, value: i})
+	}
+	for i := range int64(2) {
+		texts = append(texts, event{time: i, watermark: -9, key: strings.Repeat(fmt.Sprint(i), pieceText/2+1)})
+	}
+	for _, c := range []struct {
+		events []event
+		window string
+		result string
+		pieces int // beside the one for the watermark
+	}{
+		{many, "tumbling(1s)", "count(*)", 2},
+		{texts, "tumbling(1s)", "length(max(k))", 2},
+		{values, "tumbling(1s)", "count(DISTINCT v)", 1},
+	} {
+		r := newRig(t, nil, "window: "+c.window, "select: window_start, "+c.result+" AS r")
+		r.rows(c.events...)
+		r.mark(-9)
+		other := r.fresh()
+		pieces := r.pieces()
+		if len(pieces) != 1+c.pieces {
+			t.Errorf("%s with %s: %d pieces, want %d", c.window, c.result, len(pieces), 1+c.pieces)
+		}
+		for _, p := range pieces {
+			if err := other.restore(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.end()
+		other.end()
+		if got, want := other.take(""), r.take(""); got != want || want == "" {
+			t.Errorf("%s with %s: restored gives other rows", c.window, c.result)
+		}
+	}
+}
+
+// TestTooMuchTextOfAKey cannot have 2 GiB of text, and says that it has.
+func TestTooMuchTextOfAKey(t *testing.T) {
+	e := &encoder{}
+	e.checkText([]int64{math.MaxInt32 - 5, 5})
+	if e.err != nil {
+		t.Error(e.err)
+	}
+	p := pieces{keep: func(int, []byte) error { return nil }}
+	err := p.piece(0, partEntries, func(e *encoder) { e.checkText([]int64{math.MaxInt32 - 5, 6}) })
+	if err == nil || !strings.Contains(err.Error(), "2147483648 bytes of text") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestSnapshotEndsWithAnError: what keep returns comes back.
+func TestSnapshotEndsWithAnError(t *testing.T) {
+	full := errors.New("the disk is full")
+	for _, r := range examples(t) {
+		for n := range r.pieces() {
+			err := r.op.(operators.Stateful).Snapshot(func(int, []byte) error {
+				if n--; n < 0 {
+					return full
+				}
+				return nil
+			})
+			if !errors.Is(err, full) {
+				t.Errorf("%s: a snapshot that cannot be kept gives %v", r.ctx.Op.Value("window"), err)
+			}
+		}
+	}
 }

@@ -190,12 +190,15 @@ func TestRestoreContinues(t *testing.T) {
 		}
 		before := old.out.result
 		before.out, before.lost = slices.Clone(before.out), slices.Clone(before.lost)
+		written := make(chan []storedPiece)
+		go func() { written <- snapshot(t, frozen.Write) }()
 		old.run(t, steps[cut:])
 		old.end(t)
+		later := <-written
 		if got, want := exact(old.out.result), exact(whole.out.result); got != want {
 			t.Fatalf("%s: after a snapshot\n%swant\n%s", q.text, got, want)
 		}
-		if !equalPieces(snapshot(t, frozen.Write), pieces) {
+		if !equalPieces(later, pieces) {
 			t.Fatalf("%s: what was frozen differs from the snapshot", q.text)
 		}
 

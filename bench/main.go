@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -117,12 +118,16 @@ func run(o *options, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
+	routeFigures, err := measureRoutes(o, progress)
+	if err != nil {
+		return err
+	}
 	own, err := engineMemory(o, data)
 	if err != nil {
 		return err
 	}
 	printResults(out, append(results, engineResults...))
-	printFigures(out, append(append(figures, engineFigures...), own...))
+	printFigures(out, slices.Concat(figures, engineFigures, routeFigures, own))
 	return wrong
 }
 

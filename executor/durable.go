@@ -41,6 +41,7 @@ type pendingCheckpoint struct {
 type nodeMeta struct {
 	Watermark int64
 	Ended     bool
+	In        int64 // rows taken so far, by which bad rows are numbered
 }
 
 // checkpointMeta is what a checkpoint keeps of the query.
@@ -92,6 +93,9 @@ func (n *node) restore(c *state.Checkpoint, meta nodeMeta) error {
 	n.epoch = n.durable.base
 	if c != nil {
 		n.watermark, n.over = meta.Watermark, meta.Ended
+		if !n.ctx.Op.Desc.Sink() {
+			n.ctx.Counters.In.Store(meta.In)
+		}
 		if n.over {
 			n.durable.ended[name] = c.Epoch()
 		}
@@ -108,8 +112,21 @@ func (n *node) restore(c *state.Checkpoint, meta nodeMeta) error {
 			return err
 		}
 		n.committed = max(epoch, visible)
+		if epoch == 0 && witness == nil {
+			return n.commitBeginning(s)
+		}
 	}
 	return nil
+}
+
+// commitBeginning records what a sink finds at the very beginning, so that what it writes can be told
+// from that even if the process ends between the first commit and its recording.
+func (n *node) commitBeginning(s operators.Committer) error {
+	witness, _, err := s.Commit(0, true)
+	if err != nil {
+		return err
+	}
+	return n.durable.store.CommitSink(n.ctx.Op.Name, 0, witness)
 }
 
 // boundary reports whether there is a checkpoint at the end of the epoch.
@@ -168,7 +185,7 @@ func (d *durable) nodePassed(n *node, m operators.Mark) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p.nodes[name] = nodeMeta{Watermark: m.Watermark}
+	p.nodes[name] = nodeMeta{Watermark: m.Watermark, In: n.ctx.Counters.In.Load()}
 	return d.completeReady()
 }
 

@@ -66,7 +66,7 @@ func (k *kept) checkEpoch(e *Epoch) error {
 }
 
 func (k *kept) checkCommit(sink string, epoch int64) error {
-	last := int64(0)
+	last := int64(-1) // epoch 0 is what a sink finds at the very beginning
 	if c := k.sinks[sink]; c != nil {
 		last = c.epoch
 	}

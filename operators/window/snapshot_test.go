@@ -21,7 +21,6 @@ type machine struct {
 	q   *query
 	op  *aggregate
 	out *collector
-	fed int64 // seq of the next row
 }
 
 func (q *query) machine(t interface{ Fatal(...any) }) *machine {

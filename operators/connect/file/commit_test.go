@@ -62,7 +62,6 @@ type sinkLife struct {
 	open    func() *writer
 	epoch   int64
 	witness []byte
-	begun   bool
 	dies    func() bool // asked between any two steps
 }
 

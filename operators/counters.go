@@ -5,7 +5,7 @@ import "sync/atomic"
 // Counters count what became of an operator's rows. They may be read at any time from any goroutine.
 type Counters struct {
 	In      atomic.Int64 // rows taken
-	Out     atomic.Int64 // rows emitted on the main output
+	Out     atomic.Int64 // rows emitted on the main output; of a sink, rows written
 	Skipped atomic.Int64 // bad rows passed over, with on-error=skip
 	Dead    atomic.Int64 // bad rows sent to the output "errors"
 	Lost    atomic.Int64 // rows that a source has read and cannot read again after a restart

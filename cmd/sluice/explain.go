@@ -12,6 +12,7 @@ import (
 	"sluice/dataflow"
 	"sluice/operators/catalog"
 	"sluice/operators/expr"
+	"sluice/operators/route"
 )
 
 type explainCommand struct {
@@ -89,7 +90,17 @@ func (p *plan) text(steps bool) []byte {
 		fmt.Fprintf(&b, "\nafter rewriting:\n%s", p.final.Term(dataflow.TermOptions{}))
 	}
 	fmt.Fprintf(&b, "\n%s", p.tasks.Text())
+	if p.hasFailover() {
+		b.WriteString("\nnote: in one process standbys do not run, and failover and checkpoint nodes only pass rows on\n")
+	}
 	return b.Bytes()
+}
+
+// hasFailover reports whether something of the plan is for a failure of one of several processes.
+func (p *plan) hasFailover() bool {
+	return slices.ContainsFunc(p.final.Operators, func(op *dataflow.Operator) bool {
+		return op.Standby || op.Type == route.Failover.Name || op.Annotation("checkpoint") == "true"
+	})
 }
 
 func argText(args map[string]string) string {

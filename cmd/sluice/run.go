@@ -168,14 +168,14 @@ func summary(s executor.Stats, d time.Duration) string {
 	return fmt.Sprintf("%s read, %d written in %s (%s)", count(read, "row"), written, roundDuration(d), rate(read, d))
 }
 
-// rowCounts are the rows that the sources have read and the sinks have taken.
+// rowCounts are the rows that the sources have read and the sinks have written.
 func rowCounts(s executor.Stats) (read, written int64) {
 	for _, o := range s.Operators {
 		if o.Op.Desc.Source() {
 			read += o.In
 		}
 		if o.Op.Desc.Sink() {
-			written += o.In
+			written += o.Out
 		}
 	}
 	return read, written

@@ -45,6 +45,7 @@ func checkWriter(c *dataflow.Check) []*dataflow.Schema {
 
 // writer is a running writer to one file or standard output, or to part files.
 type writer struct {
+	ctx    *operators.Context
 	format string
 	opts   EncodeOptions
 	target target
@@ -71,7 +72,7 @@ func OpenWriter(ctx *operators.Context, limit int64) (operators.Operator, error)
 		return nil, err
 	}
 	path := op.Value("path")
-	w := &writer{format: format, opts: o, limit: limit}
+	w := &writer{ctx: ctx, format: format, opts: o, limit: limit}
 	if strings.HasSuffix(path, "/") {
 		w.parts = &parts{dir: resolvePath(ctx.Dir, path), ending: "." + format}
 		return w, nil
@@ -119,7 +120,11 @@ func (w *writer) Process(_ int, b *batch.Batch) error {
 			return err
 		}
 	}
-	return closed(w.enc.Encode(b))
+	err := closed(w.enc.Encode(b))
+	if err == nil {
+		w.ctx.Counters.Out.Add(int64(b.Rows()))
+	}
+	return err
 }
 
 // first is b with at most n rows.

@@ -15,6 +15,7 @@ run: build
 
 test: build lint
 	$(GO) test -race -tags invariants $(PKGS)
+	$(GO) test -run NothingIsAllocated ./operators/expr # the race detector allocates
 	@scripts/install-packages g++
 	cd bench && $(GO) test .
 

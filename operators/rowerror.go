@@ -6,7 +6,6 @@ import (
 	"sluice/dataflow"
 	"sluice/dataflow/batch"
 	"sluice/operators/expr"
-	"sluice/operators/value"
 )
 
 // OnError is the parameter that says what becomes of a bad row.
@@ -144,22 +143,8 @@ func appendValue(dst []byte, v *batch.Vector, i int) []byte {
 	if v.IsNull(i) {
 		return append(dst, "NULL"...)
 	}
-	switch v.Type.Kind {
-	case dataflow.Bool:
-		return value.AppendBool(dst, v.Bits.Get(i))
-	case dataflow.Int:
-		return value.AppendInt(dst, v.Ints[i])
-	case dataflow.Float:
-		return value.AppendFloat(dst, v.Floats[i])
-	case dataflow.Decimal:
-		return value.AppendDecimal(dst, v.Decimals[i], v.Type.Scale)
-	case dataflow.Timestamp:
-		return value.AppendTimestamp(dst, v.Ints[i])
-	case dataflow.Duration:
-		return value.AppendDuration(dst, v.Ints[i])
-	case dataflow.String:
+	if v.Type.Kind == dataflow.String {
 		return fmt.Appendf(dst, "%q", v.Bytes(i))
-	default:
-		return value.AppendBytes(dst, v.Bytes(i))
 	}
+	return expr.AppendText(dst, v, i)
 }

@@ -64,7 +64,7 @@ func Parse(text []byte, precision, scale uint8) (Num, error) {
 	exp := 0
 	if i < len(s) {
 		var ok bool
-		if exp, ok = parseExponent(s[i:]); !ok {
+		if exp, ok = ParseExponent(s[i:]); !ok {
 			return Num{}, ErrSyntax
 		}
 	}
@@ -145,7 +145,7 @@ func tooLong(rest []byte, point bool, precision, scale uint8) error {
 			}
 			break
 		}
-		if _, ok := parseExponent(rest[i:]); !ok {
+		if _, ok := ParseExponent(rest[i:]); !ok {
 			return ErrSyntax
 		}
 		break
@@ -156,9 +156,9 @@ func tooLong(rest []byte, point bool, precision, scale uint8) error {
 	return rangeError(precision, scale)
 }
 
-// parseExponent reads e or E, an optional sign and digits. Exponents that are too large for any use are
+// ParseExponent reads e or E, an optional sign and digits. Exponents that are too large for any use are
 // all the same.
-func parseExponent(s []byte) (int, bool) {
+func ParseExponent(s []byte) (int, bool) {
 	if s[0]|0x20 != 'e' {
 		return 0, false
 	}
@@ -284,7 +284,7 @@ func FromFloat64(f float64, scale uint8) (Num, bool) {
 		m = m*10 + uint64(text[i]-'0')
 		fraction++
 	}
-	exp, _ := parseExponent(text[i:])
+	exp, _ := ParseExponent(text[i:])
 	shift := exp - (fraction - 1) + int(scale)
 	switch {
 	case shift > MaxDigits:

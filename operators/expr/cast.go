@@ -217,7 +217,7 @@ func (e *toText) eval(r *run, sel []int32) *batch.Vector {
 		i := int(rowAt(sel, j))
 		e.gap(j, sel)
 		if !x.IsNull(i) {
-			out.Data = appendText(out.Data, x, i)
+			out.Data = AppendText(out.Data, x, i)
 		}
 		out.Offsets[i+1] = int32(len(out.Data))
 	}
@@ -225,8 +225,8 @@ func (e *toText) eval(r *run, sel []int32) *batch.Vector {
 	return out
 }
 
-// appendText writes row i as text.
-func appendText(dst []byte, x *batch.Vector, i int) []byte {
+// AppendText appends row i of x, which is not NULL, as CAST to string writes it.
+func AppendText(dst []byte, x *batch.Vector, i int) []byte {
 	switch x.Type.Kind {
 	case dataflow.Bool:
 		return value.AppendBool(dst, x.Bits.Get(i))

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"unsafe"
+
+	"sluice/dataflow/decimal"
 )
 
 // The errors of ParseFloat.
@@ -53,7 +55,7 @@ func ParseFloat(text []byte) (float64, error) {
 		return 0, ErrFloat
 	}
 	if i < len(s) {
-		e, ok := parseExponent(s[i:])
+		e, ok := decimal.ParseExponent(s[i:])
 		if !ok {
 			return 0, ErrFloat
 		}
@@ -79,35 +81,6 @@ func ParseFloat(text []byte) (float64, error) {
 		return 0, ErrFloatRange // the syntax is right
 	}
 	return f, nil
-}
-
-// parseExponent reads e or E, an optional sign and digits. Exponents that are too large for any use are
-// all the same.
-func parseExponent(s []byte) (int, bool) {
-	if s[0]|0x20 != 'e' {
-		return 0, false
-	}
-	s = s[1:]
-	neg := false
-	if len(s) > 0 && (s[0] == '-' || s[0] == '+') {
-		neg = s[0] == '-'
-		s = s[1:]
-	}
-	if len(s) == 0 {
-		return 0, false
-	}
-	e := 0
-	for _, c := range s {
-		d := int(c - '0')
-		if d > 9 {
-			return 0, false
-		}
-		e = min(e*10+d, 1<<20)
-	}
-	if neg {
-		e = -e
-	}
-	return e, true
 }
 
 // AppendFloat appends the shortest decimal number that reads back as v.

@@ -33,3 +33,6 @@ func damaged(path string, advice string, what any) error {
 	}
 	return fmt.Errorf("%w: %s: %v; %s", ErrDamaged, path, what, advice)
 }
+
+// ErrSealed says that a later generation of the task has taken the log over.
+var ErrSealed = errors.New("state: sealed by a later generation")

@@ -15,6 +15,7 @@ import (
 	"strconv"
 
 	"sluice/dataflow"
+	"sluice/executor/state/internal/format"
 	"sluice/operators"
 )
 
@@ -142,7 +143,7 @@ func (c *Checkpoint) damaged(file string, what any) error {
 }
 
 func (c *Checkpoint) readManifest(epoch int64) error {
-	text, err := readSealed(filepath.Join(c.dir, manifestFile), manifestFile)
+	text, err := format.ReadSealed(filepath.Join(c.dir, manifestFile), manifestFile)
 	if err == nil {
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.DisallowUnknownFields()
@@ -183,7 +184,7 @@ func verifyFile(path string, op manifestOperator, buf []byte) error {
 	sum := uint32(0)
 	for {
 		n, err := f.Read(buf)
-		sum = crc32.Update(sum, castagnoli, buf[:n])
+		sum = crc32.Update(sum, format.Castagnoli, buf[:n])
 		if err == io.EOF {
 			break
 		}
@@ -271,38 +272,18 @@ func eachPiece(r io.Reader, left int64, f func(group int, piece []byte) error) (
 	}
 	var payload []byte
 	for left -= stateHead; left > 0; n++ {
-		payload, err = readPiece(r, left, payload)
+		payload, err = format.Read(r, left, maxPiece+binary.MaxVarintLen64, payload)
 		if err != nil {
 			return n, err
 		}
 		group, size := binary.Varint(payload)
 		if size <= 0 || group < operators.WholeState || group >= dataflow.KeyGroups {
-			return n, errPayload
+			return n, format.ErrPayload
 		}
 		if err := f(int(group), payload[size:]); err != nil {
 			return n, err
 		}
-		left -= recordHead + int64(len(payload))
+		left -= format.RecordHead + int64(len(payload))
 	}
 	return n, nil
-}
-
-// readPiece reads one record, into buf if it is large enough.
-func readPiece(r io.Reader, left int64, buf []byte) ([]byte, error) {
-	var head [recordHead]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, errShort
-	}
-	size := int64(binary.LittleEndian.Uint32(head[:]))
-	if size == 0 || size > maxPiece+binary.MaxVarintLen64 || size > left-recordHead {
-		return nil, errLength
-	}
-	buf = slices.Grow(buf[:0], int(size))[:size]
-	if _, err := io.ReadFull(r, buf); err != nil {
-		return nil, errShort
-	}
-	if recordSum(head[:4], buf) != binary.LittleEndian.Uint32(head[4:]) {
-		return nil, errChecksum
-	}
-	return buf, nil
 }

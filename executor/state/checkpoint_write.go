@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"sluice/dataflow"
+	"sluice/executor/state/internal/format"
 	"sluice/operators"
 )
 
@@ -96,8 +97,8 @@ func (w *CheckpointWriter) Operator(name, fingerprint string) (*StateWriter, err
 	switch {
 	case w.over != nil:
 		return nil, w.over
-	case name == "" || len(name) > maxName:
-		return nil, assertion("an operator has a name of %d bytes, not 1 to %d", len(name), maxName)
+	case name == "" || len(name) > format.MaxName:
+		return nil, assertion("an operator has a name of %d bytes, not 1 to %d", len(name), format.MaxName)
 	case !utf8.ValidString(name) || !utf8.ValidString(fingerprint):
 		return nil, assertion("operator %q with fingerprint %q: is not UTF-8", name, fingerprint)
 	case w.names[name]:
@@ -146,7 +147,7 @@ type summedFile struct {
 
 func (f *summedFile) Write(b []byte) (int, error) {
 	n, err := f.File.Write(b)
-	f.sum = crc32.Update(f.sum, castagnoli, b[:n])
+	f.sum = crc32.Update(f.sum, format.Castagnoli, b[:n])
 	f.length += int64(n)
 	return n, err
 }
@@ -161,10 +162,10 @@ func (s *StateWriter) Piece(group int, piece []byte) error {
 	case len(piece) > maxPiece:
 		return assertion("operator %q: a piece of %d bytes, %d are possible", s.about.Name, len(piece), maxPiece)
 	}
-	h := binary.AppendVarint(append(s.head[:0], make([]byte, recordHead)...), int64(group))
+	h := binary.AppendVarint(append(s.head[:0], make([]byte, format.RecordHead)...), int64(group))
 	s.head = h
-	binary.LittleEndian.PutUint32(h, uint32(len(h)-recordHead+len(piece)))
-	sum := crc32.Update(recordSum(h[:4], h[recordHead:]), castagnoli, piece)
+	binary.LittleEndian.PutUint32(h, uint32(len(h)-format.RecordHead+len(piece)))
+	sum := crc32.Update(format.Sum(h[:4], h[format.RecordHead:]), format.Castagnoli, piece)
 	binary.LittleEndian.PutUint32(h[4:], sum)
 	s.about.Pieces++
 	_, err := s.out.Write(h)
@@ -241,10 +242,10 @@ func (w *CheckpointWriter) publish(meta []byte) error {
 	}
 	text, err := json.Marshal(manifest{Epoch: w.epoch, Records: records, Meta: meta, Operators: w.done})
 	if err == nil {
-		err = writeSealed(filepath.Join(w.dir, manifestFile), manifestFile, text, sync)
+		err = format.WriteSealed(filepath.Join(w.dir, manifestFile), manifestFile, text, sync)
 	}
 	if err == nil && sync {
-		err = syncDir(w.dir)
+		err = format.SyncDir(w.dir)
 	}
 	if err != nil {
 		return w.fail(err)
@@ -262,7 +263,7 @@ func (w *CheckpointWriter) publish(meta []byte) error {
 	s.verified[w.epoch] = true
 	delete(s.writing, w.epoch)
 	if sync {
-		if err := syncDir(s.checkpointsPath()); err != nil {
+		if err := format.SyncDir(s.checkpointsPath()); err != nil {
 			return w.fail(err)
 		}
 	}

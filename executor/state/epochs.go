@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"sluice/executor/state/internal/format"
 )
 
 // AppendEpoch logs an epoch of a source. When it returns nil, Epochs of this and of all later processes
@@ -27,7 +29,7 @@ func (s *Store) appendEpoch(e *Epoch) (uint64, error) {
 	if len(e.Position) > maxBlob {
 		return 0, assertion("source %q: a position of %d bytes, %d are possible", e.Source, len(e.Position), maxBlob)
 	}
-	s.record = appendEpochRecord(s.record[:0], e)
+	s.record = format.AppendEpoch(s.record[:0], (*format.Epoch)(e))
 	if err := s.log.append(s.record); err != nil {
 		return 0, err
 	}
@@ -36,7 +38,7 @@ func (s *Store) appendEpoch(e *Epoch) (uint64, error) {
 }
 
 // maxBlob bounds a position and a witness, in bytes.
-const maxBlob = maxPayload / 2
+const maxBlob = format.MaxPayload / 2
 
 // Epochs returns all entries of a source that are kept, in order: those above the epoch of the last
 // Trim, and the last one at or below it. The slice is the caller's; the positions must not be changed.
@@ -69,7 +71,7 @@ func (s *Store) commitSink(sink string, epoch int64, witness []byte) (uint64, er
 	if len(witness) > maxBlob {
 		return 0, assertion("sink %q: a witness of %d bytes, %d are possible", sink, len(witness), maxBlob)
 	}
-	s.record = appendCommitRecord(s.record[:0], sink, epoch, witness)
+	s.record = format.AppendCommit(s.record[:0], sink, epoch, witness)
 	if err := s.log.append(s.record); err != nil {
 		return 0, err
 	}
@@ -165,7 +167,7 @@ func (s *Store) Trim(epoch int64) error {
 		return err
 	}
 	if epoch > s.kept.trimmed {
-		s.record = appendTrimRecord(s.record[:0], epoch)
+		s.record = format.AppendTrim(s.record[:0], epoch)
 		if err := s.log.append(s.record); err != nil {
 			return err
 		}
@@ -180,7 +182,7 @@ func (s *Store) compact() error {
 	if size <= s.opts.SegmentSize {
 		return nil
 	}
-	if live := s.kept.size(); 2*live > size || live > maxSegment/2 {
+	if live := s.kept.size(); 2*live > size || live > format.MaxSegment/2 {
 		return nil
 	}
 	base, records := s.kept.appendTo(nil)

@@ -3,11 +3,13 @@ package state
 import (
 	"errors"
 	"fmt"
+
+	"sluice/executor/state/internal/format"
 )
 
 var (
 	// ErrInUse says that another Store has the directory open.
-	ErrInUse = errors.New("state: the directory is in use")
+	ErrInUse = format.ErrInUse
 	// ErrClosed says that the Store has been closed.
 	ErrClosed = errors.New("state: the store is closed")
 	// ErrAborted says that the checkpoint has been given up.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+
+	"sluice/executor/state/internal/format"
 )
 
 // Epoch is the entry of one epoch of one source in the epoch log.
@@ -53,8 +55,8 @@ func newKept() *kept {
 // checkEpoch tells whether e may follow what is kept.
 func (k *kept) checkEpoch(e *Epoch) error {
 	switch src := k.sources[e.Source]; {
-	case e.Source == "" || len(e.Source) > maxName:
-		return assertion("the source of an epoch has a name of %d bytes, not 1 to %d", len(e.Source), maxName)
+	case e.Source == "" || len(e.Source) > format.MaxName:
+		return assertion("the source of an epoch has a name of %d bytes, not 1 to %d", len(e.Source), format.MaxName)
 	case e.Epoch < 0:
 		return assertion("source %q: epoch %d is below 0", e.Source, e.Epoch)
 	case e.Epoch > 0 && e.Prev >= e.Epoch:
@@ -71,8 +73,8 @@ func (k *kept) checkCommit(sink string, epoch int64) error {
 		last = c.epoch
 	}
 	switch {
-	case sink == "" || len(sink) > maxName:
-		return assertion("a sink has a name of %d bytes, not 1 to %d", len(sink), maxName)
+	case sink == "" || len(sink) > format.MaxName:
+		return assertion("a sink has a name of %d bytes, not 1 to %d", len(sink), format.MaxName)
 	case epoch <= last:
 		return assertion("sink %q: commit of epoch %d after epoch %d", sink, epoch, last)
 	}
@@ -113,38 +115,38 @@ func (k *kept) trim(epoch int64) {
 }
 
 // replay adds an entry that has been read from the log.
-func (k *kept) replay(x *entry) error {
-	switch x.kind {
-	case kindEpoch:
-		if err := k.checkEpoch(&x.epoch); err != nil {
+func (k *kept) replay(x *format.Entry) error {
+	switch x.Kind {
+	case format.KindEpoch:
+		if err := k.checkEpoch((*Epoch)(&x.Epoch)); err != nil {
 			return err
 		}
-		k.addEpoch(&x.epoch)
-	case kindCommit:
-		if err := k.checkCommit(x.name, x.at); err != nil {
+		k.addEpoch((*Epoch)(&x.Epoch))
+	case format.KindCommit:
+		if err := k.checkCommit(x.Name, x.At); err != nil {
 			return err
 		}
-		k.addCommit(x.name, x.at, x.rest)
-	case kindTrim:
-		if x.at < 0 {
-			return fmt.Errorf("%w: trimmed to epoch %d", errPayload, x.at)
+		k.addCommit(x.Name, x.At, x.Rest)
+	case format.KindTrim:
+		if x.At < 0 {
+			return fmt.Errorf("%w: trimmed to epoch %d", format.ErrPayload, x.At)
 		}
-		k.trim(x.at)
+		k.trim(x.At)
 	}
 	return nil
 }
 
 // appendTo appends records that give all that is kept, in an order that is always the same.
 func (k *kept) appendTo(b []byte) (_ []byte, records int) {
-	b, records = appendTrimRecord(b, max(k.trimmed, 0)), 1
+	b, records = format.AppendTrim(b, max(k.trimmed, 0)), 1
 	for _, name := range sortedNames(k.sinks) {
 		c := k.sinks[name]
-		b = appendCommitRecord(b, name, c.epoch, c.witness)
+		b = format.AppendCommit(b, name, c.epoch, c.witness)
 		records++
 	}
 	for _, name := range sortedNames(k.sources) {
 		for i := range k.sources[name].entries {
-			b = appendEpochRecord(b, &k.sources[name].entries[i])
+			b = format.AppendEpoch(b, (*format.Epoch)(&k.sources[name].entries[i]))
 			records++
 		}
 	}
@@ -155,11 +157,11 @@ func (k *kept) appendTo(b []byte) (_ []byte, records int) {
 func (k *kept) size() int64 {
 	n := int64(0)
 	for name, c := range k.sinks {
-		n += int64(recordHead + 8 + len(name) + len(c.witness))
+		n += int64(format.RecordHead + 8 + len(name) + len(c.witness))
 	}
 	for name, src := range k.sources {
 		for i := range src.entries {
-			n += int64(recordHead + 32 + len(name) + len(src.entries[i].Position))
+			n += int64(format.RecordHead + 32 + len(name) + len(src.entries[i].Position))
 		}
 	}
 	return n

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"sluice/executor/state/internal/format"
 )
 
 // segmentFile is what the log writes to: an *os.File, or what a test puts in its place.
@@ -113,7 +115,7 @@ func (l *log) begin(h segmentHeader, base []byte) (segmentFile, error) {
 		err = os.Rename(path, final)
 	}
 	if err == nil && l.syncs {
-		err = syncDir(l.dir)
+		err = format.SyncDir(l.dir)
 	}
 	if err == nil {
 		return f, nil
@@ -179,11 +181,3 @@ func (l *log) syncedUpTo(n uint64, err error) error {
 }
 
 func (l *log) bytes() int64 { return l.before + l.size }
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}

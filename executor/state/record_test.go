@@ -11,66 +11,68 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"sluice/executor/state/internal/format"
 )
 
 func TestRecordRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		e := drawEpoch(t, rapid.StringN(1, -1, maxName).Draw(t, "source"), rapid.Int64().Draw(t, "last"))
+		e := drawEpoch(t, rapid.StringN(1, -1, format.MaxName).Draw(t, "source"), rapid.Int64().Draw(t, "last"))
 		e.Prev = rapid.Int64().Draw(t, "prev")
 		if len(e.Position) == 0 {
 			e.Position = nil
 		}
-		b := appendEpochRecord([]byte("before"), &e)[len("before"):]
-		payload, err := recordPayload(b)
-		if err != nil || len(payload) != len(b)-recordHead {
+		b := format.AppendEpoch([]byte("before"), (*format.Epoch)(&e))[len("before"):]
+		payload, err := format.Payload(b)
+		if err != nil || len(payload) != len(b)-format.RecordHead {
 			t.Fatal(err)
 		}
-		x, err := decodeEntry(payload)
+		x, err := format.DecodeEntry(payload)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(e, x.epoch); d != "" {
+		if d := cmp.Diff(e, Epoch(x.Epoch)); d != "" {
 			t.Fatal(d)
 		}
 		for n := range payload {
-			if _, err := recordPayload(b[:recordHead+n]); err == nil {
-				t.Fatalf("%d bytes of %d are a record", recordHead+n, len(b))
+			if _, err := format.Payload(b[:format.RecordHead+n]); err == nil {
+				t.Fatalf("%d bytes of %d are a record", format.RecordHead+n, len(b))
 			}
 		}
 	})
 }
 
-func encodeEntry(x *entry) []byte {
-	switch x.kind {
-	case kindEpoch:
-		return appendEpochRecord(nil, &x.epoch)
-	case kindCommit:
-		return appendCommitRecord(nil, x.name, x.at, x.rest)
+func encodeEntry(x *format.Entry) []byte {
+	switch x.Kind {
+	case format.KindEpoch:
+		return format.AppendEpoch(nil, &x.Epoch)
+	case format.KindCommit:
+		return format.AppendCommit(nil, x.Name, x.At, x.Rest)
 	}
-	return appendTrimRecord(nil, x.at)
+	return format.AppendTrim(nil, x.At)
 }
 
 // What decodes is encoded and decoded to the same again, and nothing panics.
 func FuzzDecodeEntry(f *testing.F) {
 	for _, b := range [][]byte{
-		appendEpochRecord(nil, &Epoch{Source: "a", Epoch: 7, Prev: 6, Clock: 1e15, Begun: true, Position: []byte("p")}),
-		appendCommitRecord(nil, "sink", 9, []byte("w")),
-		appendTrimRecord(nil, 3),
+		format.AppendEpoch(nil, &format.Epoch{Source: "a", Epoch: 7, Prev: 6, Clock: 1e15, Begun: true, Position: []byte("p")}),
+		format.AppendCommit(nil, "sink", 9, []byte("w")),
+		format.AppendTrim(nil, 3),
 	} {
-		f.Add(b[recordHead:])
+		f.Add(b[format.RecordHead:])
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		x, err := decodeEntry(payload)
+		x, err := format.DecodeEntry(payload)
 		if err != nil {
 			return
 		}
 		b := encodeEntry(&x)
-		again, err := recordPayload(b)
+		again, err := format.Payload(b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		y, err := decodeEntry(again)
-		if err != nil || !cmp.Equal(x, y, cmp.AllowUnexported(entry{})) {
+		y, err := format.DecodeEntry(again)
+		if err != nil || !cmp.Equal(x, y) {
 			t.Fatalf("%+v became %+v: %v", x, y, err)
 		}
 	})
@@ -79,15 +81,15 @@ func FuzzDecodeEntry(f *testing.F) {
 // A log of any bytes, with a good header, opens or is ErrDamaged. With sums, the bytes are the
 // payloads of records, so that the decoders behind the checksum are reached.
 func FuzzOpen(f *testing.F) {
-	f.Add(appendTrimRecord(appendCommitRecord(nil, "s", 4, nil), 3), false, uint64(0))
+	f.Add(format.AppendTrim(format.AppendCommit(nil, "s", 4, nil), 3), false, uint64(0))
 	f.Add([]byte("\x02\x01\x01s\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e"), true, uint64(9))
 	f.Fuzz(func(t *testing.T, b []byte, sums bool, base uint64) {
 		log := segmentHeader{number: 1, base: base}.append(nil)
 		for sums && len(b) > 0 {
 			n := 1 + int(b[0])%min(len(b), 60)
 			start := len(log)
-			log = append(beginRecord(log), b[:n]...)
-			sealRecord(log, start)
+			log = append(format.Begin(log), b[:n]...)
+			format.Seal(log, start)
 			b = b[n:]
 		}
 		dir := memoryDir(t)
@@ -111,8 +113,8 @@ func FuzzPieces(f *testing.F) {
 		for sums && len(b) > 0 {
 			n := 1 + int(b[0])%min(len(b), 60)
 			start := len(file)
-			file = append(beginRecord(file), b[:n]...)
-			sealRecord(file, start)
+			file = append(format.Begin(file), b[:n]...)
+			format.Seal(file, start)
 			b = b[n:]
 		}
 		file = append(file, b...)
@@ -134,12 +136,12 @@ func TestHugeLengths(t *testing.T) {
 	file := binary.LittleEndian.AppendUint32([]byte(stateMagic), stateVersion)
 	file = binary.LittleEndian.AppendUint32(file, maxPiece)
 	file = append(file, make([]byte, 20)...)
-	if _, err := eachPiece(bytes.NewReader(file), int64(len(file)), nil); !errors.Is(err, errLength) {
+	if _, err := eachPiece(bytes.NewReader(file), int64(len(file)), nil); !errors.Is(err, format.ErrLength) {
 		t.Errorf("piece: %v", err)
 	}
 	// Lengths that are possible everywhere make the search behind a damaged record end, not hang.
 	b := bytes.Repeat([]byte{0, 0, 0x40, 0}, 1<<20)
-	if !recordFollows(b) {
+	if !format.Follows(b, isEntry) {
 		t.Error("a search that was given up allows to cut off")
 	}
 }
@@ -180,7 +182,7 @@ func TestVersions(t *testing.T) {
 	if _, err := decodeSegmentHeader(h); err == nil || err.Error() != "has version 2 of the format, and this program knows version 1" {
 		t.Errorf("segment: %v", err)
 	}
-	if _, err := unseal(fmt.Appendf(nil, "sluice-spec 2 0 00000000\n"), "spec"); err == nil || err.Error() != "has version 2 of the format, and this program knows version 1" {
+	if _, err := format.Unseal(fmt.Appendf(nil, "sluice-spec 2 0 00000000\n"), "spec"); err == nil || err.Error() != "has version 2 of the format, and this program knows version 1" {
 		t.Errorf("sealed: %v", err)
 	}
 }

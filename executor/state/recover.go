@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"sluice/executor/state/internal/format"
 )
 
 // Cut tells of a record at the end of the log that was incomplete, so that Open cut it off.
@@ -118,7 +120,7 @@ func (l *log) removeAll(numbers []uint64) error {
 
 // read replays one segment. A damaged record at the end of the last one is left out.
 func (l *log) read(h segmentHeader, last bool, k *kept) (Cut, error) {
-	b, err := readSegment(l.path(h.number))
+	b, err := format.ReadSegment(l.path(h.number))
 	if err != nil {
 		return Cut{}, l.damaged(h.number, err)
 	}
@@ -127,8 +129,8 @@ func (l *log) read(h segmentHeader, last bool, k *kept) (Cut, error) {
 		return Cut{}, l.damaged(h.number, fmt.Sprintf("has %d bytes, and its base needs %d", len(b), base))
 	}
 	var malformed error
-	end, n, err := scan(b, segmentHead, func(payload []byte) error {
-		x, err := decodeEntry(payload)
+	end, n, err := format.Scan(b, segmentHead, func(payload []byte) error {
+		x, err := format.DecodeEntry(payload)
 		if err == nil {
 			err = k.replay(&x)
 		}
@@ -138,7 +140,7 @@ func (l *log) read(h segmentHeader, last bool, k *kept) (Cut, error) {
 	var cut Cut
 	switch {
 	case err == nil:
-	case malformed != nil || !last || uint64(end) < base || recordFollows(b[end+1:]):
+	case malformed != nil || !last || uint64(end) < base || format.Follows(b[end+1:], isEntry):
 		return Cut{}, l.damaged(h.number, fmt.Errorf("at offset %d: %w", end, err))
 	default:
 		cut = Cut{File: l.path(h.number), Offset: int64(end), Bytes: int64(len(b) - end)}
@@ -151,4 +153,9 @@ func (l *log) read(h segmentHeader, last bool, k *kept) (Cut, error) {
 
 func (l *log) damaged(number uint64, what any) error {
 	return damaged(l.path(number), "this is no trace of a killed process: restore the state directory from a copy, or remove it to begin again", what)
+}
+
+func isEntry(payload []byte) bool {
+	_, err := format.DecodeEntry(payload)
+	return err == nil
 }

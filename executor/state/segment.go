@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sluice/executor/state/internal/format"
 )
 
 // A segment is a file of the log: a header and records.
@@ -24,12 +26,6 @@ const (
 	segmentVersion = 1
 	segmentHead    = 40
 )
-
-// maxSegment bounds what is read of a segment into memory, in bytes.
-const maxSegment = 1 << 30
-
-// searchBudget bounds the bytes that are summed in search of a record behind a damaged one.
-const searchBudget = 1 << 30
 
 const segmentSuffix = ".log"
 
@@ -48,7 +44,7 @@ func (h segmentHeader) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, h.number)
 	b = binary.LittleEndian.AppendUint64(b, h.first)
 	b = binary.LittleEndian.AppendUint64(b, h.base)
-	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], format.Castagnoli))
 }
 
 var errShortHeader = errors.New("the header is cut off")
@@ -63,7 +59,7 @@ func decodeSegmentHeader(b []byte) (segmentHeader, error) {
 	if v := binary.LittleEndian.Uint32(b[8:]); v != segmentVersion {
 		return segmentHeader{}, fmt.Errorf("has version %d of the format, and this program knows version %d", v, segmentVersion)
 	}
-	if crc32.Checksum(b[:segmentHead-4], castagnoli) != binary.LittleEndian.Uint32(b[segmentHead-4:]) {
+	if crc32.Checksum(b[:segmentHead-4], format.Castagnoli) != binary.LittleEndian.Uint32(b[segmentHead-4:]) {
 		return segmentHeader{}, errors.New("the header's checksum is wrong")
 	}
 	return segmentHeader{
@@ -119,63 +115,4 @@ func readSegmentHeader(dir string, number uint64) (segmentHeader, error) {
 		err = fmt.Errorf("the header is that of segment %d", h.number)
 	}
 	return h, err
-}
-
-// readSegment reads a whole segment.
-func readSegment(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxSegment {
-		return nil, fmt.Errorf("is no segment: not a regular file, or larger than %d bytes", maxSegment)
-	}
-	b := make([]byte, info.Size())
-	n, err := io.ReadFull(f, b)
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		err = nil
-	}
-	return b[:n], err
-}
-
-// scan calls each for the payload of one record after the other, up to the end of b or to the first
-// that is damaged. It returns where it stopped and how many records lie before.
-func scan(b []byte, from int, each func(payload []byte) error) (end, records int, err error) {
-	for end = from; end < len(b); records++ {
-		payload, err := recordPayload(b[end:])
-		if err == nil {
-			err = each(payload)
-		}
-		if err != nil {
-			return end, records, err
-		}
-		end += recordHead + len(payload)
-	}
-	return end, records, nil
-}
-
-// recordFollows tells whether there is a record anywhere in b. A search that takes too long counts as
-// if there were one, so that nothing is cut off in doubt.
-func recordFollows(b []byte) bool {
-	budget := searchBudget
-	for len(b) > recordHead {
-		n := int(min(binary.LittleEndian.Uint32(b), maxPayload+1))
-		if n > 0 && n <= maxPayload && n <= len(b)-recordHead {
-			if budget -= n; budget < 0 {
-				return true
-			}
-			if payload, err := recordPayload(b); err == nil {
-				if _, err := decodeEntry(payload); err == nil {
-					return true
-				}
-			}
-		}
-		b = b[1:]
-	}
-	return false
 }

@@ -10,11 +10,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"sluice/executor/state/internal/format"
 )
 
 // Names in a state directory.
 const (
-	lockFile        = "lock"
 	specFile        = "spec"
 	logDir          = "log"
 	checkpointsDir  = "checkpoints"
@@ -61,7 +62,7 @@ func (o *Options) complete() error {
 		return assertion("unknown fsync mode %d", o.Fsync)
 	case o.Interval < 0:
 		return assertion("fsync interval %v", o.Interval)
-	case o.SegmentSize < 1<<10 || o.SegmentSize > maxSegment/4:
+	case o.SegmentSize < 1<<10 || o.SegmentSize > format.MaxSegment/4:
 		return assertion("segment size of %d bytes", o.SegmentSize)
 	}
 	return nil
@@ -100,7 +101,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := create(dir); err != nil {
 		return nil, err
 	}
-	lock, err := acquire(dir)
+	lock, err := format.Acquire(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +121,12 @@ func create(dir string) error {
 	if err != nil {
 		return fmt.Errorf("state: %w", err)
 	}
-	own := func(f fs.DirEntry) bool { return f.Name() == lockFile || f.Name() == logDir }
+	for _, f := range files {
+		if f.Name() == format.SharedFile {
+			return fmt.Errorf("state: %s is the shared state directory of a query that runs on several processes: run it so, or choose another directory", dir)
+		}
+	}
+	own := func(f fs.DirEntry) bool { return f.Name() == format.LockFile || f.Name() == logDir }
 	if len(files) > 0 && !slices.ContainsFunc(files, own) {
 		return fmt.Errorf("state: %s is no state directory: it holds other files, such as %s", dir, files[0].Name())
 	}
@@ -139,7 +145,7 @@ func (s *Store) recover() (err error) {
 		}
 	}
 	if s.opts.Fsync != FsyncNever {
-		if err := errors.Join(syncDir(s.dir), syncDir(filepath.Dir(s.dir))); err != nil {
+		if err := errors.Join(format.SyncDir(s.dir), format.SyncDir(filepath.Dir(s.dir))); err != nil {
 			return fmt.Errorf("state: %w", err)
 		}
 	}
@@ -212,7 +218,7 @@ func (s *Store) SetSpec(text []byte) error {
 		return ErrClosed
 	}
 	tmp, sync := filepath.Join(s.dir, temporaryPrefix+specFile), s.opts.Fsync != FsyncNever
-	err := writeSealed(tmp, specFile, text, sync)
+	err := format.WriteSealed(tmp, specFile, text, sync)
 	if err == nil {
 		err = os.Rename(tmp, filepath.Join(s.dir, specFile))
 	}
@@ -222,7 +228,7 @@ func (s *Store) SetSpec(text []byte) error {
 	}
 	s.spec = slices.Clone(text)
 	if sync {
-		if err := syncDir(s.dir); err != nil {
+		if err := format.SyncDir(s.dir); err != nil {
 			return fmt.Errorf("state: %w", err)
 		}
 	}
@@ -231,7 +237,7 @@ func (s *Store) SetSpec(text []byte) error {
 
 func readSpec(dir string) ([]byte, error) {
 	path := filepath.Join(dir, specFile)
-	text, err := readSealed(path, specFile)
+	text, err := format.ReadSealed(path, specFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

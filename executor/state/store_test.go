@@ -1,8 +1,6 @@
 package state
 
-import (
-	"testing"
-)
+import "testing"
 
 func mustOpen(t testing.TB, dir string, o Options) *Store {
 	t.Helper()

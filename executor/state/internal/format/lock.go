@@ -1,4 +1,4 @@
-package state
+package format
 
 import (
 	"bytes"
@@ -11,10 +11,19 @@ import (
 	"syscall"
 )
 
-// acquire locks dir for this process. The lock goes with the process, however it ends; the file stays,
+// LockFile is the name of the file that is locked.
+const LockFile = "lock"
+
+// SharedFile is the name of the file that marks a directory of package shared.
+const SharedFile = "shared"
+
+// ErrInUse says that another process has the directory locked.
+var ErrInUse = errors.New("state: the directory is in use")
+
+// Acquire locks dir for this process. The lock goes with the process, however it ends; the file stays,
 // since whoever removed it could not know that nobody has just opened it.
-func acquire(dir string) (*os.File, error) {
-	path := filepath.Join(dir, lockFile)
+func Acquire(dir string) (*os.File, error) {
+	path := filepath.Join(dir, LockFile)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
@@ -53,4 +62,13 @@ func holder(f *os.File) string {
 		return "unknown"
 	}
 	return strconv.Itoa(pid)
+}
+
+// SyncDir brings the names in dir to the disk.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

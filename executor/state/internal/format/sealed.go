@@ -1,4 +1,4 @@
-package state
+package format
 
 import (
 	"bytes"
@@ -20,8 +20,8 @@ const maxSealed = 64 << 20
 
 const sealedVersion = 1
 
-// writeSealed creates path. The file is whole when it returns nil, but not yet on the disk unless sync is set.
-func writeSealed(path, kind string, text []byte, sync bool) (err error) {
+// WriteSealed creates path. The file is whole when it returns nil, but not yet on the disk unless sync is set.
+func WriteSealed(path, kind string, text []byte, sync bool) (err error) {
 	if len(text) > maxSealed {
 		return fmt.Errorf("%s: a text of %d bytes is too long, %d are possible", path, len(text), maxSealed)
 	}
@@ -30,7 +30,7 @@ func writeSealed(path, kind string, text []byte, sync bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	head := fmt.Sprintf("sluice-%s %d %d %08x\n", kind, sealedVersion, len(text), crc32.Checksum(text, castagnoli))
+	head := fmt.Sprintf("sluice-%s %d %d %08x\n", kind, sealedVersion, len(text), crc32.Checksum(text, Castagnoli))
 	if _, err := f.Write(append([]byte(head), text...)); err != nil {
 		return err
 	}
@@ -40,7 +40,8 @@ func writeSealed(path, kind string, text []byte, sync bool) (err error) {
 	return nil
 }
 
-func readSealed(path, kind string) ([]byte, error) {
+// ReadSealed returns the text of a file of this kind.
+func ReadSealed(path, kind string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -50,10 +51,11 @@ func readSealed(path, kind string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return unseal(b, kind)
+	return Unseal(b, kind)
 }
 
-func unseal(b []byte, kind string) ([]byte, error) {
+// Unseal takes the text out of the content of a file of this kind.
+func Unseal(b []byte, kind string) ([]byte, error) {
 	head, text, found := bytes.Cut(b, []byte("\n"))
 	var version, length int
 	var sum uint32
@@ -66,7 +68,7 @@ func unseal(b []byte, kind string) ([]byte, error) {
 		return nil, fmt.Errorf("has version %d of the format, and this program knows version %d", version, sealedVersion)
 	case length != len(text):
 		return nil, fmt.Errorf("has %d bytes of text, and %d were written", len(text), length)
-	case crc32.Checksum(text, castagnoli) != sum:
+	case crc32.Checksum(text, Castagnoli) != sum:
 		return nil, errors.New("the checksum is wrong")
 	}
 	return text, nil

@@ -27,8 +27,8 @@ type durable struct {
 
 	mu      sync.Mutex
 	pending map[int64]*pendingCheckpoint
-	ended   map[string]int64 // nodes that have had their last epoch, and which
-	final   int64            // largest epoch in ended
+	endedAt map[string]int64 // nodes that have had their last epoch, and which
+	final   int64            // largest epoch in endedAt
 }
 
 // pendingCheckpoint is a checkpoint for which some nodes are still missing.
@@ -55,7 +55,7 @@ var ErrFinished = errors.New("executor: the query has run to its end already")
 
 // openDurable prepares the tasks to go on from the state.
 func (q *Query) openDurable(o Options) error {
-	d := &durable{store: o.State, every: o.CheckpointEpochs, pending: map[int64]*pendingCheckpoint{}, ended: map[string]int64{}}
+	d := &durable{store: o.State, every: o.CheckpointEpochs, pending: map[int64]*pendingCheckpoint{}, endedAt: map[string]int64{}}
 	q.durable = d
 	c, err := d.store.Checkpoint()
 	if err != nil {
@@ -77,8 +77,8 @@ func (q *Query) openDurable(o Options) error {
 				continue
 			}
 			d.nodes++
-			n.durable = d
-			if err := n.restore(c, meta.Nodes[n.ctx.Op.Name]); err != nil {
+			n.keeper = d
+			if err := d.restore(n, c, meta.Nodes[n.ctx.Op.Name]); err != nil {
 				return n.fail(err)
 			}
 		}
@@ -88,16 +88,16 @@ func (q *Query) openDurable(o Options) error {
 
 // restore brings a node to where it was at checkpoint c, which may be nil, and a sink to what it has
 // committed since.
-func (n *node) restore(c *state.Checkpoint, meta nodeMeta) error {
+func (d *durable) restore(n *node, c *state.Checkpoint, meta nodeMeta) error {
 	name := n.ctx.Op.Name
-	n.epoch = n.durable.base
+	n.epoch = d.base
 	if c != nil {
 		n.watermark, n.over = meta.Watermark, meta.Ended
 		if !n.ctx.Op.Desc.Sink() {
 			n.ctx.Counters.In.Store(meta.In)
 		}
 		if n.over {
-			n.durable.ended[name] = c.Epoch()
+			d.endedAt[name] = c.Epoch()
 		}
 	}
 	if s, ok := n.op.(operators.Stateful); ok && c != nil {
@@ -106,14 +106,14 @@ func (n *node) restore(c *state.Checkpoint, meta nodeMeta) error {
 		}
 	}
 	if s, ok := n.op.(operators.Committer); ok {
-		epoch, witness := n.durable.store.Sink(name)
+		epoch, witness := d.store.Sink(name)
 		visible, err := s.Recover(epoch, witness)
 		if err != nil {
 			return err
 		}
 		n.committed = max(epoch, visible)
 		if epoch == 0 && witness == nil {
-			return n.commitBeginning(s)
+			return d.commitBeginning(n, s)
 		}
 	}
 	return nil
@@ -121,12 +121,12 @@ func (n *node) restore(c *state.Checkpoint, meta nodeMeta) error {
 
 // commitBeginning records what a sink finds at the very beginning, so that what it writes can be told
 // from that even if the process ends between the first commit and its recording.
-func (n *node) commitBeginning(s operators.Committer) error {
+func (d *durable) commitBeginning(n *node, s operators.Committer) error {
 	witness, _, err := s.Commit(0, true)
 	if err != nil {
 		return err
 	}
-	return n.durable.store.CommitSink(n.ctx.Op.Name, 0, witness)
+	return d.store.CommitSink(n.ctx.Op.Name, 0, witness)
 }
 
 // boundary reports whether there is a checkpoint at the end of the epoch.
@@ -134,8 +134,11 @@ func (d *durable) boundary(m operators.Mark) bool {
 	return m.End || m.Stop || d.every > 0 && m.Epoch%d.every == 0
 }
 
-// epochEnded commits what the node has written in the epoch, and makes its part of a checkpoint.
-func (d *durable) epochEnded(n *node, m operators.Mark) error {
+func (d *durable) mayBegin(*node, int64) bool { return true }
+func (d *durable) begins(*node, int64) error  { return nil }
+
+// ended commits what the node has written in the epoch, and makes its part of a checkpoint.
+func (d *durable) ended(n *node, m operators.Mark) error {
 	at := d.boundary(m)
 	if s, ok := n.op.(operators.Committer); ok && m.Epoch > n.committed {
 		witness, done, err := s.Commit(m.Epoch, at)
@@ -163,9 +166,9 @@ func (d *durable) nodePassed(n *node, m operators.Mark) error {
 	if m.End {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.ended[name] = m.Epoch
+		d.endedAt[name] = m.Epoch
 		d.final = max(d.final, m.Epoch)
-		if len(d.ended) == d.nodes {
+		if len(d.endedAt) == d.nodes {
 			if _, err := d.begin(d.final); err != nil {
 				return err
 			}
@@ -232,7 +235,7 @@ func (d *durable) completeReady() error {
 func (d *durable) ready(epoch int64) bool {
 	p := d.pending[epoch]
 	n := len(p.nodes)
-	for name, e := range d.ended {
+	for name, e := range d.endedAt {
 		if _, here := p.nodes[name]; !here && e <= epoch {
 			n++
 		}
@@ -244,7 +247,7 @@ func (d *durable) complete(epoch int64) error {
 	p := d.pending[epoch]
 	delete(d.pending, epoch)
 	meta := checkpointMeta{Nodes: p.nodes, Finished: true}
-	for name, e := range d.ended {
+	for name, e := range d.endedAt {
 		if e <= epoch {
 			meta.Nodes[name] = nodeMeta{Watermark: batch.MaxWatermark, Ended: true}
 		}

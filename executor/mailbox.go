@@ -46,7 +46,7 @@ type message struct {
 	output int // of the source
 	rows   *batch.Batch
 	owner  *pool
-	clock  int64
+	at     stamp // of rows, and of a begin
 	begin  bool
 	mark   operators.Mark
 }
@@ -103,10 +103,10 @@ type channel struct {
 	pool  pool
 }
 
-func (c *channel) rows(b *batch.Batch, clock int64) error {
+func (c *channel) rows(b *batch.Batch, at stamp) error {
 	own := c.pool.get()
 	own.CopyFrom(b)
-	c.to.post(message{inlet: c.inlet, rows: own, owner: &c.pool, clock: clock})
+	c.to.post(message{inlet: c.inlet, rows: own, owner: &c.pool, at: at})
 	return nil
 }
 
@@ -121,8 +121,8 @@ type sourceRelay struct {
 	pool pool
 }
 
-func (r *sourceRelay) Begin(source int, clock int64) {
-	r.to.post(message{inlet: -1, source: source, begin: true, clock: clock})
+func (r *sourceRelay) Begin(source int, epoch, clock int64) {
+	r.to.post(message{inlet: -1, source: source, begin: true, at: stamp{epoch: epoch, clock: clock}})
 }
 
 func (r *sourceRelay) Rows(source, output int, b *batch.Batch) error {
@@ -141,15 +141,15 @@ func (r *sourceRelay) Mark(source int, m operators.Mark) error {
 func (t *Task) deliver(m message) error {
 	switch {
 	case m.inlet >= 0 && m.rows != nil:
-		return t.InletRows(m.inlet, m.rows, m.clock, m.owner)
+		return t.inletRows(m.inlet, m.rows, m.at, m.owner)
 	case m.inlet >= 0:
-		return t.InletMark(m.inlet, m.mark)
+		return t.inletMark(m.inlet, m.mark)
 	case m.rows != nil:
 		err := t.Rows(m.source, m.output, m.rows)
 		m.owner.put(m.rows)
 		return err
 	case m.begin:
-		t.Begin(m.source, m.clock)
+		t.Begin(m.source, m.at.epoch, m.at.clock)
 		return nil
 	}
 	return t.Mark(m.source, m.mark)

@@ -23,11 +23,13 @@ type node struct {
 	clock     int64 // of the epoch that is being worked on, microseconds since 1970
 	watermark int64 // the largest that has been passed on
 	epoch     int64 // the last that ended
+	now       int64 // the one that is being worked on; 0: none
+	stopping  bool  // an input's mark of the current epoch says Stop
 	done      bool  // a sink that wants no more rows
 
-	durable   *durable // nil for a query without state
-	committed int64    // of a durable sink, the last epoch that is visible
-	over      bool     // the last epoch has ended
+	keeper    keeper // nil for a query without state
+	committed int64  // of a durable sink, the last epoch that is visible
+	over      bool   // the last epoch has ended
 
 	raced raceState
 	flow  *flow // is told how far the node is; nil for none
@@ -47,9 +49,40 @@ type inPort struct {
 // item is a waiting message: rows, or a mark if rows is nil.
 type item struct {
 	rows  *batch.Batch
-	clock int64
-	owner *pool // to which rows go back
+	at    stamp
+	owner releaser // to which rows go back
 	mark  operators.Mark
+}
+
+// stamp says of which epoch rows are.
+type stamp struct {
+	epoch int64
+	prev  int64 // the epoch before it, of the same stream
+	clock int64 // of the epoch, microseconds since 1970
+}
+
+func stampOf(m operators.Mark) stamp { return stamp{m.Epoch, m.Prev, m.Clock} }
+
+// releaser takes back rows that are done with.
+type releaser interface {
+	put(b *batch.Batch)
+}
+
+func release(owner releaser, b *batch.Batch) {
+	if owner != nil {
+		owner.put(b)
+	}
+}
+
+// keeper keeps what a node needs to go on in another process. It is called at the ends of epochs, when
+// the node has worked on nothing of the next one.
+type keeper interface {
+	// mayBegin reports whether the node may begin an epoch now.
+	mayBegin(n *node, epoch int64) bool
+	// begins is called before the first row of an epoch. Everything up to the epoch before is done.
+	begins(n *node, epoch int64) error
+	// ended is called when the operator has ended the epoch, before the mark is passed on.
+	ended(n *node, m operators.Mark) error
 }
 
 // edge is an output of a node.
@@ -67,7 +100,7 @@ type target struct {
 
 // sender takes what an edge carries to another task.
 type sender interface {
-	rows(b *batch.Batch, clock int64) error
+	rows(b *batch.Batch, at stamp) error
 	mark(m operators.Mark) error
 }
 
@@ -111,13 +144,14 @@ func (e *edge) Emit(b *batch.Batch) error {
 	if e.main {
 		e.from.ctx.Counters.Out.Add(int64(b.Rows()))
 	}
+	at := stamp{e.from.now, e.from.epoch, e.from.clock}
 	for _, to := range e.to {
-		if err := to.node.rows(to.port, b, e.from.clock, nil); err != nil {
+		if err := to.node.rows(to.port, b, at, nil); err != nil {
 			return err
 		}
 	}
 	for _, to := range e.remote {
-		if err := to.rows(b, e.from.clock); err != nil {
+		if err := to.rows(b, at); err != nil {
 			return err
 		}
 	}
@@ -126,7 +160,7 @@ func (e *edge) Emit(b *batch.Batch) error {
 
 // forward passes a mark on all outputs.
 func (n *node) forward(m operators.Mark) error {
-	n.watermark, n.epoch = m.Watermark, m.Epoch
+	n.watermark, n.epoch, n.now = m.Watermark, max(n.epoch, m.Epoch), 0
 	for _, e := range n.out {
 		for _, to := range e.to {
 			if err := to.node.mark(to.port, m); err != nil {
@@ -146,18 +180,19 @@ func (n *node) forward(m operators.Mark) error {
 // rows takes rows on an input: works on them if it is the input's turn, keeps them otherwise. If owner
 // is nil, b belongs to the caller and is copied to be kept; else it goes back to owner once it is done
 // with.
-func (n *node) rows(port int, b *batch.Batch, clock int64, owner *pool) error {
+func (n *node) rows(port int, b *batch.Batch, at stamp, owner releaser) error {
 	if n.race {
-		n.tick(clock)
-		err := n.raceRows(port, b)
-		owner.put(b)
+		err := n.raceRows(port, b, at)
+		release(owner, b)
 		return err
 	}
-	p := &n.in[port]
-	if port == n.cur && len(p.queue) == 0 {
-		n.tick(clock)
+	turn, err := n.turn(port, at)
+	if err != nil {
+		return err
+	}
+	if turn {
 		err := n.process(port, b)
-		owner.put(b)
+		release(owner, b)
 		return err
 	}
 	if owner == nil {
@@ -165,12 +200,50 @@ func (n *node) rows(port int, b *batch.Batch, clock int64, owner *pool) error {
 		c.CopyFrom(b)
 		b, owner = c, &n.copy
 	}
-	p.queue = append(p.queue, item{rows: b, clock: clock, owner: owner})
-	return nil
+	p := &n.in[port]
+	p.queue = append(p.queue, item{rows: b, at: at, owner: owner})
+	return n.advance()
+}
+
+// turn reports whether what comes on an input now is what the node is to work on next. It begins an
+// epoch of which nothing can come before.
+func (n *node) turn(port int, at stamp) (bool, error) {
+	if len(n.in[port].queue) > 0 {
+		return false, nil
+	}
+	if n.now == 0 && port == n.firstLive() && (at.epoch == n.epoch+1 || len(n.in) == 1 && at.epoch > n.epoch) {
+		if _, err := n.begin(at); err != nil {
+			return false, err
+		}
+	}
+	return n.now == at.epoch && n.now > 0 && n.cur == port, nil
+}
+
+// firstLive is the first input that has not ended, or the last one.
+func (n *node) firstLive() int {
+	i := 0
+	for ; i < len(n.in)-1 && n.in[i].ended; i++ {
+	}
+	return i
+}
+
+// begin begins an epoch, unless it must wait.
+func (n *node) begin(at stamp) (bool, error) {
+	if n.keeper != nil {
+		if !n.keeper.mayBegin(n, at.epoch) {
+			return false, nil
+		}
+		if err := n.keeper.begins(n, at.epoch); err != nil {
+			return false, n.fail(err)
+		}
+	}
+	n.now, n.cur, n.stopping = at.epoch, n.firstLive(), false
+	n.tick(at.clock)
+	return true, nil
 }
 
 func (n *node) process(port int, b *batch.Batch) error {
-	if n.done || n.epoch < n.committed {
+	if n.done || n.now <= n.committed {
 		return nil
 	}
 	n.ctx.Counters.In.Add(int64(b.Rows()))
@@ -193,63 +266,150 @@ func (n *node) mark(port int, m operators.Mark) error {
 	if n.race {
 		return n.raceMark(port, m)
 	}
-	p := &n.in[port]
-	if port != n.cur || len(p.queue) > 0 {
-		p.queue = append(p.queue, item{mark: m})
-		return nil
-	}
-	if err := n.markCurrent(m); err != nil {
+	turn, err := n.turn(port, stampOf(m))
+	if err != nil {
 		return err
 	}
-	return n.drain()
+	if turn {
+		err = n.markCurrent(m)
+	} else {
+		p := &n.in[port]
+		p.queue = append(p.queue, item{mark: m, at: stampOf(m)})
+	}
+	if err != nil {
+		return err
+	}
+	return n.advance()
 }
 
-// markCurrent ends the epoch on the current input and, if it was the last one, the node's epoch.
+// markCurrent ends the epoch on the current input.
 func (n *node) markCurrent(m operators.Mark) error {
-	p := &n.in[n.cur]
+	n.in[n.cur].take(m)
+	n.stopping = n.stopping || m.Stop
+	n.tick(m.Clock)
+	return n.nextInput()
+}
+
+// take brings the port up to a mark.
+func (p *inPort) take(m operators.Mark) {
 	p.watermark = max(p.watermark, m.Watermark)
 	p.idle, p.ended = m.Idle, m.End
-	n.tick(m.Clock)
-	for n.cur++; n.cur < len(n.in) && n.in[n.cur].ended; n.cur++ {
-	}
-	if n.cur < len(n.in) {
+}
+
+// nextInput goes on with the next input of the epoch; behind the last one the node's epoch ends.
+func (n *node) nextInput() error {
+	if n.cur < len(n.in)-1 {
+		n.cur++
 		return nil
 	}
 	n.cur = 0
-	err := n.finishEpoch(n.combine(m))
-	for ; n.cur < len(n.in)-1 && n.in[n.cur].ended; n.cur++ {
-	}
-	return err
+	return n.finishEpoch(n.combine())
 }
 
-// drain works on what has queued up until an input whose turn it is has nothing waiting.
-func (n *node) drain() error {
-	for len(n.in[n.cur].queue) > 0 {
-		p := &n.in[n.cur]
-		it := p.queue[0]
-		p.queue[0] = item{}
-		if p.queue = p.queue[1:]; len(p.queue) == 0 {
-			p.queue = nil
+// advance works on what has queued up, as far as it goes.
+func (n *node) advance() error {
+	for {
+		if n.now == 0 {
+			at, ok, err := n.next()
+			if err != nil || !ok {
+				return err
+			}
+			if ok, err = n.begin(at); err != nil || !ok {
+				return err
+			}
 		}
+		p := &n.in[n.cur]
 		var err error
-		if it.rows != nil {
-			n.tick(it.clock)
-			err = n.process(n.cur, it.rows)
-			it.owner.put(it.rows)
-		} else {
-			err = n.markCurrent(it.mark)
+		switch {
+		case len(p.queue) == 0 && !p.ended:
+			return nil
+		case len(p.queue) == 0 || p.queue[0].at.epoch > n.now:
+			err = n.nextInput()
+		default:
+			err = n.work(p.pop())
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+}
+
+// work works on something of the current epoch and input.
+func (n *node) work(it item) error {
+	if it.rows == nil {
+		return n.markCurrent(it.mark)
+	}
+	n.tick(it.at.clock)
+	err := n.process(n.cur, it.rows)
+	release(it.owner, it.rows)
+	return err
+}
+
+// pop takes the first of what waits.
+func (p *inPort) pop() item {
+	it := p.queue[0]
+	p.queue[0] = item{}
+	if p.queue = p.queue[1:]; len(p.queue) == 0 {
+		p.queue = nil
+	}
+	return it
+}
+
+// next finds the epoch that comes next: the least over what waits. It is known once all inputs have
+// something, or one of them has the number that follows.
+func (n *node) next() (at stamp, ok bool, err error) {
+	missing := false
+	for i := range n.in {
+		p := &n.in[i]
+		// The end of a stream is said again to whoever comes back behind it.
+		for len(p.queue) > 0 && p.queue[0].at.epoch <= n.epoch {
+			if err := n.takeOld(i, p.pop()); err != nil {
+				return at, false, err
+			}
+		}
+		switch {
+		case len(p.queue) == 0:
+			missing = missing || !p.ended
+		case p.queue[0].at.epoch == n.epoch+1:
+			return p.queue[0].at, true, nil
+		case !ok || p.queue[0].at.epoch < at.epoch:
+			at, ok = p.queue[0].at, true
+		}
+	}
+	return at, ok && !missing, nil
+}
+
+// takeOld takes what belongs to an epoch that is over: only the end of a stream counts.
+func (n *node) takeOld(port int, it item) error {
+	if it.rows != nil || !it.mark.End {
+		release(it.owner, it.rows)
+		return nil
+	}
+	n.in[port].take(it.mark)
+	for i := range n.in {
+		if !n.in[i].ended {
+			return nil
+		}
+	}
+	return n.endAgain(it.mark)
+}
+
+// endAgain says once more that the stream has ended, for all has been done already.
+func (n *node) endAgain(m operators.Mark) error {
+	m.Watermark = batch.MaxWatermark
+	if n.keeper != nil {
+		if err := n.keeper.ended(n, m); err != nil {
+			return err
+		}
+	}
+	n.over = true
+	return n.forward(m)
 }
 
 // combine makes the node's mark out of those of its inputs. Its watermark is the least over the inputs
 // that are neither idle nor ended.
-func (n *node) combine(last operators.Mark) operators.Mark {
-	m := operators.Mark{Epoch: last.Epoch, Prev: n.epoch, Clock: n.clock, Watermark: batch.MaxWatermark, Idle: true, End: true, Stop: last.Stop}
+func (n *node) combine() operators.Mark {
+	m := operators.Mark{Epoch: n.now, Prev: n.epoch, Clock: n.clock, Watermark: batch.MaxWatermark, Idle: true, End: true, Stop: n.stopping}
 	for i := range n.in {
 		p := &n.in[i]
 		if p.ended {
@@ -282,8 +442,8 @@ func (n *node) finishEpoch(m operators.Mark) error {
 			return n.fail(err)
 		}
 	}
-	if n.durable != nil && !n.over {
-		if err := n.durable.epochEnded(n, m); err != nil {
+	if n.keeper != nil && !n.over {
+		if err := n.keeper.ended(n, m); err != nil {
 			return err
 		}
 	}

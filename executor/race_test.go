@@ -46,12 +46,12 @@ func (c *copyOf) send(task *Task, inlet, most int, selection bool) error {
 	if c.row == len(rows) {
 		c.epoch++
 		c.row = 0
-		return task.InletMark(inlet, operators.Mark{Epoch: int64(c.epoch), Watermark: int64(c.epoch), End: c.epoch == len(c.epochs)})
+		return task.inletMark(inlet, operators.Mark{Epoch: int64(c.epoch), Watermark: int64(c.epoch), End: c.epoch == len(c.epochs)})
 	}
 	part := rows[c.row:min(len(rows), c.row+most)]
 	c.row += len(part)
 	if !selection {
-		return task.InletRows(inlet, ids(slices.Clone(part)...), 0, nil)
+		return task.inletRows(inlet, ids(slices.Clone(part)...), stamp{epoch: int64(c.epoch + 1)}, nil)
 	}
 	// The same rows with others between them that are not selected.
 	var padded []int64
@@ -62,7 +62,7 @@ func (c *copyOf) send(task *Task, inlet, most int, selection bool) error {
 	}
 	b := ids(padded...)
 	b.Sel = sel
-	return task.InletRows(inlet, b, 0, nil)
+	return task.inletRows(inlet, b, stamp{epoch: int64(c.epoch + 1)}, nil)
 }
 
 // TestRace: whichever copy lags or stalls, in the middle of an epoch too, each row comes once and in

@@ -180,7 +180,7 @@ func (q *Query) restore(o Options) error {
 	q.flow.begin(q.durable.base)
 	for _, t := range q.tasks {
 		for _, f := range t.feeds {
-			if err := f.openLog(o.State, q.durable.base); err != nil {
+			if err := f.openLog(o.State.Epochs(f.ctx.Op.Name), o.State.AppendEpoch, q.durable.base); err != nil {
 				return &OperatorError{Op: f.ctx.Op, Err: err}
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 // feeder is what a feed feeds: a Task, or what carries to it.
 type feeder interface {
-	Begin(source int, clock int64)
+	Begin(source int, epoch, clock int64)
 	Rows(source, output int, b *batch.Batch) error
 	Mark(source int, m operators.Mark) error
 }
@@ -57,8 +57,8 @@ func (f *feed) epoch(ctx context.Context, to feeder, m operators.Mark, done func
 	var err error
 	if f.log.replays() {
 		m, err = f.replay(to, m)
-	} else {
-		m, err = f.readEpoch(ctx, to, m, done)
+	} else if m, err = f.readEpoch(ctx, to, m, done); err == nil {
+		err = f.log.append(f, m)
 	}
 	if err != nil {
 		return err
@@ -66,10 +66,10 @@ func (f *feed) epoch(ctx context.Context, to feeder, m operators.Mark, done func
 	return to.Mark(f.index, m)
 }
 
-// readEpoch reads the rows of a new epoch.
+// readEpoch reads the rows of a new epoch. Its mark is to be sent when it has been logged.
 func (f *feed) readEpoch(ctx context.Context, to feeder, m operators.Mark, done func() bool) (operators.Mark, error) {
 	f.clock = m.Clock
-	to.Begin(f.index, m.Clock)
+	to.Begin(f.index, m.Epoch, m.Clock)
 	f.ended = f.ended || done()
 	for f.cut.Rows < int64(f.opts.Rows) && !f.over() && (f.cut.Rows == 0 || ctx.Err() == nil) {
 		rows, err := f.src.Next(ctx, f.opts.Rows-int(f.cut.Rows))
@@ -89,7 +89,7 @@ func (f *feed) readEpoch(ctx context.Context, to feeder, m operators.Mark, done 
 		m.Watermark = batch.MaxWatermark
 	}
 	m.Idle = !f.over() && f.opts.IdleTimeout > 0 && m.Clock-f.lastRows >= f.opts.IdleTimeout.Microseconds()
-	return m, f.log.append(f, m)
+	return m, nil
 }
 
 // inputOver reports whether err of Next only says that there is nothing more, for now or for good.

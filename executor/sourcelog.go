@@ -13,22 +13,22 @@ import (
 
 // feedLog is what a durable query keeps of one source: its epoch log. A nil feedLog keeps nothing.
 type feedLog struct {
-	store  *state.Store
+	add    func(state.Epoch) error // to the log
 	source operators.Replayable
 	replay []state.Epoch // epochs that have to be cut again, in order
 }
 
-// openLog brings the feed to the end of epoch base, and finds what has to be cut again.
-func (f *feed) openLog(store *state.Store, base int64) error {
+// openLog brings the feed to the end of epoch base, and finds what has to be cut again. entries are
+// what the log has, add adds to it.
+func (f *feed) openLog(entries []state.Epoch, add func(state.Epoch) error, base int64) error {
 	src, ok := f.src.(operators.Replayable)
 	if !ok {
 		return errors.New("a query with state cannot have this source: it has no positions")
 	}
-	f.log = &feedLog{store: store, source: src}
-	entries := store.Epochs(f.ctx.Op.Name)
+	f.log = &feedLog{add: add, source: src}
 	if len(entries) == 0 {
 		// What the input is now is what epoch 1 begins with, in every process.
-		return store.AppendEpoch(state.Epoch{Source: f.ctx.Op.Name, Watermark: batch.MinWatermark, Position: src.Position()})
+		return add(state.Epoch{Source: f.ctx.Op.Name, Watermark: batch.MinWatermark, Position: src.Position()})
 	}
 	start := entries[0]
 	for _, e := range entries {
@@ -78,7 +78,7 @@ func (f *feed) replay(to feeder, m operators.Mark) (operators.Mark, error) {
 		return m, &OperatorError{Op: f.ctx.Op, Err: fmt.Errorf("the epoch log goes on with epoch %d, not %d: it is damaged", e.Epoch, m.Epoch)}
 	}
 	f.clock = e.Clock
-	to.Begin(f.index, e.Clock)
+	to.Begin(f.index, m.Epoch, e.Clock)
 	for f.cut.Rows < e.Rows {
 		rows, err := f.src.Next(context.Background(), int(e.Rows-f.cut.Rows))
 		if errors.Is(err, io.EOF) {
@@ -108,8 +108,13 @@ func (l *feedLog) append(f *feed, m operators.Mark) error {
 	if l == nil {
 		return nil
 	}
+	return l.add(l.entry(f, m))
+}
+
+// entry is what the log says of a new epoch.
+func (l *feedLog) entry(f *feed, m operators.Mark) state.Epoch {
 	e := f.cut
 	e.Clock, e.Watermark, e.Latest, e.Begun = m.Clock, f.marker.watermark, f.marker.latest, f.marker.begun
 	e.Idle, e.End, e.Position = m.Idle, m.End, l.source.Position()
-	return l.store.AppendEpoch(e)
+	return e
 }

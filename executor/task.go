@@ -74,8 +74,12 @@ func (t *Task) Sources() []*operators.Context {
 	return ctxs
 }
 
-// Begin sets the clock of a source's next epoch, in microseconds since 1970. It never goes back.
-func (t *Task) Begin(source int, clock int64) { t.sources[source].tick(clock) }
+// Begin begins an epoch of a source, with its clock in microseconds since 1970, which never goes back.
+func (t *Task) Begin(source int, epoch, clock int64) {
+	n := t.sources[source]
+	n.now = epoch
+	n.tick(clock)
+}
 
 // Rows hands the task rows of the current epoch on output port of a source. b stays the caller's.
 func (t *Task) Rows(source, output int, b *batch.Batch) error {
@@ -87,15 +91,14 @@ func (t *Task) Mark(source int, m operators.Mark) error {
 	return t.sources[source].forward(m)
 }
 
-// InletRows hands the task rows from another task, of an epoch with the given clock. b comes from p and
-// goes back there when the task no longer needs it.
-func (t *Task) InletRows(i int, b *batch.Batch, clock int64, p *pool) error {
+// inletRows hands the task rows from another task. b goes back to owner when the task no longer needs it.
+func (t *Task) inletRows(i int, b *batch.Batch, at stamp, owner releaser) error {
 	in := t.inlets[i]
-	return in.node.rows(in.port, b, clock, p)
+	return in.node.rows(in.port, b, at, owner)
 }
 
-// InletMark ends an epoch of an inlet.
-func (t *Task) InletMark(i int, m operators.Mark) error {
+// inletMark ends an epoch of an inlet.
+func (t *Task) inletMark(i int, m operators.Mark) error {
 	in := t.inlets[i]
 	return in.node.mark(in.port, m)
 }

@@ -205,6 +205,7 @@ func drive(t *rapid.T, task *Task, m model) {
 		}
 		i := rapid.SampledFrom(open).Draw(t, "next")
 		e := m.epochs[task.Sources()[i].Op.Name][at[i].epoch]
+		task.Begin(i, int64(at[i].epoch+1), 0)
 		var err error
 		if left := len(e.rows) - at[i].row; left > 0 {
 			n := rapid.IntRange(1, left).Draw(t, "take")

@@ -52,6 +52,9 @@ type Launch struct {
 	// Interval is the length of an epoch of the wall clock, in microseconds; epoch numbers are then at
 	// least the time since 1970 over it. 0: sources count.
 	Interval int64 `json:"interval,omitempty"`
+	// NoSnapshots says that operators keep no state for another process: there are boundaries, by which
+	// sinks commit and channels forget, and no checkpoints of state.
+	NoSnapshots bool `json:"noSnapshots,omitempty"`
 	// Orders are those with which it begins.
 	Orders Orders `json:"orders"`
 }
@@ -132,6 +135,11 @@ type Report struct {
 	// Trimmed asks to be launched again from a later checkpoint: a producer no longer has what the task
 	// needs.
 	Trimmed bool `json:"trimmed,omitempty"`
+	// Retry asks to be launched again, for something went wrong that may pass, such as a full disk. It says
+	// what.
+	Retry string `json:"retry,omitempty"`
+	// Done says that the sinks of the task want no more rows.
+	Done bool `json:"done,omitempty"`
 	// Failure ends the query.
 	Failure *Failure `json:"failure,omitempty"`
 	// Operators counts rows.

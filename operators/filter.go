@@ -83,12 +83,20 @@ type filter struct {
 
 // NewFilter makes a running filter.
 func NewFilter(ctx *Context) (Operator, error) {
-	in := &ctx.Op.Inputs[0]
-	p, errs := expr.CompilePredicate(ctx.Op.Value("condition"), expr.NewScope(in.Scope(), in.Schema))
+	p, err := compileCondition(ctx.Op, ctx.Op.Value("condition"))
+	if err != nil {
+		return nil, err
+	}
+	return &filter{ctx: ctx, condition: p, bad: NewRowErrors(ctx)}, nil
+}
+
+func compileCondition(op *dataflow.Operator, text string) (*expr.Program, error) {
+	in := &op.Inputs[0]
+	p, errs := expr.CompilePredicate(text, expr.NewScope(in.Scope(), in.Schema))
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	return &filter{ctx: ctx, condition: p, bad: NewRowErrors(ctx)}, nil
+	return p, nil
 }
 
 func (f *filter) Process(_ int, b *batch.Batch) error {
@@ -114,3 +122,16 @@ func (f *filter) Process(_ int, b *batch.Batch) error {
 }
 
 func (f *filter) EndEpoch(Mark) error { return nil }
+
+// Set implements Settable.
+func (f *filter) Set(param, value string) error {
+	if param != "condition" {
+		return NotSettable(f.ctx.Op, param)
+	}
+	p, err := compileCondition(f.ctx.Op, value)
+	if err != nil {
+		return err
+	}
+	f.condition = p
+	return nil
+}

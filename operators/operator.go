@@ -73,3 +73,11 @@ type Closer interface {
 type Race interface {
 	Race()
 }
+
+// Preferring is a Race that would rather have its rows from one of its inputs.
+type Preferring interface {
+	Race
+	// Preferred is the input, from 0, whose rows are taken where several have the next one; -1: any. It
+	// affects no row, since all inputs bring the same. It may be called by any goroutine.
+	Preferred() int
+}

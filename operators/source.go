@@ -18,7 +18,8 @@ type Source interface {
 	// error, and nothing is lost. io.EOF means that the input has ended, ErrStopped that the source has
 	// been stopped and has given all that it had read.
 	Next(ctx context.Context, max int) (*SourceRows, error)
-	// Epochs says how the source's rows are to be cut into epochs.
+	// Epochs says how the source's rows are to be cut into epochs. It may say something else after a
+	// parameter has been set (Settable).
 	Epochs() EpochOptions
 	// Stop ends the input where it stands. It may be called from any goroutine, and again.
 	Stop()

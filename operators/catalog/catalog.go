@@ -32,9 +32,16 @@ var entries = []entry{
 	{desc: route.PartitionFilter, make: plain(route.NewPartitionFilter)},
 	{desc: route.Merge, make: plain(route.NewPass)},
 	{desc: route.Selector, make: plain(route.NewSelector)},
-	{desc: route.Failover, make: plain(route.NewFailover)},
+	{desc: route.Failover, make: makeFailover},
 	{desc: route.NetWriter, make: plain(route.NewPass)},
 	{desc: route.NetReader, make: plain(route.NewPass)},
+}
+
+func makeFailover(c *operators.Context, o Options) (operators.Operator, error) {
+	if o.Cluster {
+		return route.NewSpread(c)
+	}
+	return route.NewFailover(c)
 }
 
 func plain(f func(*operators.Context) (operators.Operator, error)) func(*operators.Context, Options) (operators.Operator, error) {
@@ -86,6 +93,9 @@ func lookup(operatorType string) *entry {
 type Options struct {
 	// Limit is the most rows that each writer writes; negative: any number.
 	Limit int64
+	// Cluster says that the query runs on several processes, so that the channel of a failover node that
+	// has an address is the active one.
+	Cluster bool
 }
 
 // Build makes the running operator of a node that has inputs.
@@ -104,4 +114,18 @@ func OpenSource(c *operators.Context) (operators.Source, error) {
 		return nil, fmt.Errorf("catalog: operator type %q is not a source", c.Op.Type)
 	}
 	return e.open(c)
+}
+
+// Set gives a parameter of op, of which running is what Build or OpenSource has made, a new value, after
+// checking it like one in a spec. operators.Settable says when it may be called. After an error the operator is as
+// it was.
+func Set(op *dataflow.Operator, running any, param, value string) error {
+	if err := op.CheckSetting(param, value); err != nil {
+		return err
+	}
+	s, ok := running.(operators.Settable)
+	if !ok {
+		return operators.NotSettable(op, param)
+	}
+	return s.Set(param, value)
 }

@@ -93,3 +93,16 @@ func (f *partitionFilter) Process(_ int, b *batch.Batch) error {
 
 // EndEpoch implements operators.Operator.
 func (f *partitionFilter) EndEpoch(operators.Mark) error { return nil }
+
+// Set implements operators.Settable.
+func (f *partitionFilter) Set(param, value string) error {
+	if param != "groups" {
+		return operators.NotSettable(f.ctx.Op, param)
+	}
+	from, to, err := parseGroups(value)
+	if err != nil {
+		return err
+	}
+	f.from, f.to = from, to
+	return nil
+}

@@ -29,6 +29,9 @@ var Splitter = &dataflow.Descriptor{
 		if _, err := parseRoutes(c.Op.Value("routes"), len(c.Op.Outputs)); err != nil {
 			c.ParamErrorf("routes", 0, "", "%s", err)
 		}
+		if c.Op.Value("key") == "" && c.Op.Value("routes") != "" {
+			c.ParamErrorf("routes", 0, "", "routes needs a key: without one whole epochs take turns")
+		}
 		return sameForAll(c)
 	},
 }
@@ -187,5 +190,18 @@ func (s *splitter) Process(_ int, b *batch.Batch) error {
 // EndEpoch implements operators.Operator.
 func (s *splitter) EndEpoch(m operators.Mark) error {
 	s.epoch = m.Epoch
+	return nil
+}
+
+// Set implements operators.Settable.
+func (s *splitter) Set(param, value string) error {
+	if param != "routes" {
+		return operators.NotSettable(s.ctx.Op, param)
+	}
+	owner, err := parseRoutes(value, len(s.ctx.Outputs))
+	if err != nil {
+		return err
+	}
+	s.owner = owner
 	return nil
 }

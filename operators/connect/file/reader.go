@@ -31,7 +31,7 @@ var Reader = &dataflow.Descriptor{
 		{Name: "watermark-delay", Type: dataflow.DurationParam, Default: "0s", Doc: "How far the watermark stays behind the largest event time, that is, how much out of order rows may come without being late."},
 		{Name: "epoch-rows", Type: dataflow.IntParam, Default: "65536", Min: 1, Doc: "An epoch ends after so many rows."},
 		{Name: "epoch-interval", Type: dataflow.DurationParam, Default: "10ms", Doc: "An epoch ends after this time; not for a bounded file without rate."},
-		{Name: "rate", Type: dataflow.FloatParam, Settable: true, Doc: "Most rows read in a second; no limit by default."},
+		{Name: "rate", Type: dataflow.FloatParam, Settable: true, Doc: "Most rows read in a second; 0, like leaving it out, is no limit."},
 		{Name: "follow", Type: dataflow.BoolParam, Default: "false", Doc: "Keep reading as the file grows, also after it has been replaced or cut, like tail -F."},
 		{Name: "idle-timeout", Type: dataflow.DurationParam, Default: "0s", Doc: "After this time without rows the input no longer holds back the watermark of others; 0s: never."},
 	},
@@ -55,9 +55,6 @@ func checkReader(c *dataflow.Check) []*dataflow.Schema {
 		if _, err := value.CompileTimestampFormat(f); err != nil {
 			c.ParamErrorf("timestamp-format", 0, "", "%s in timestamp-format", err)
 		}
-	}
-	if p, ok := op.Param("rate"); ok && strings.Trim(p.Value, "0.+-eE") == "" {
-		c.ParamErrorf("rate", 0, "", "rate must be more than 0 rows a second; leave it out for no limit")
 	}
 	if op.Value("follow") == "true" {
 		checkFollow(c)

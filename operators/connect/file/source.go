@@ -27,7 +27,7 @@ type source struct {
 	follow bool
 	policy string // on-error
 	epochs operators.EpochOptions
-	rate   limiter
+	rate   *limiter
 
 	stopped atomic.Bool
 	stop    chan struct{} // closed by Stop
@@ -68,10 +68,9 @@ func OpenReader(ctx *operators.Context) (operators.Source, error) {
 	} else if s.files, err = inputPaths(ctx.Dir, op.Value("path")); err != nil {
 		return nil, &operators.InputError{Err: err}
 	}
-	if v := op.Value("rate"); v != "" {
-		if s.rate.perSecond, err = strconv.ParseFloat(v, 64); err != nil {
-			return nil, fmt.Errorf("rate: %w", err)
-		}
+	s.rate = newLimiter()
+	if err := s.Set("rate", op.Value("rate")); err != nil {
+		return nil, err
 	}
 	s.log.list(s)
 	return s, s.setEpochs(op)
@@ -94,14 +93,29 @@ func (s *source) setEpochs(op *dataflow.Operator) error {
 		*d.to = time.Duration(us) * time.Microsecond
 	}
 	s.opts.Live = s.follow || isLive(s.files)
-	if !s.opts.Live && s.rate.perSecond == 0 {
-		s.epochs.Interval = 0
-	}
 	return nil
 }
 
-// Epochs implements operators.Source.
-func (s *source) Epochs() operators.EpochOptions { return s.epochs }
+// Epochs implements operators.Source. An epoch has no interval while nothing holds the source up.
+func (s *source) Epochs() operators.EpochOptions {
+	o := s.epochs
+	if !s.opts.Live && s.rate.perSecond() == 0 {
+		o.Interval = 0
+	}
+	return o
+}
+
+// Set implements operators.Settable.
+func (s *source) Set(param, value string) error {
+	if param != "rate" {
+		return operators.NotSettable(s.ctx.Op, param)
+	}
+	rate, err := parseRate(value)
+	if err == nil {
+		s.rate.set(rate)
+	}
+	return err
+}
 
 // Stop implements operators.Source.
 func (s *source) Stop() {

@@ -46,7 +46,7 @@ func (s *scripted) Close() error { return nil }
 func sourceOver(chunks []*Chunk, policy string) *source {
 	op := &dataflow.Operator{Name: "source", Outputs: []dataflow.Output{{Port: ""}, {Port: "errors"}}}
 	return &source{
-		ctx: &operators.Context{Op: op, Counters: &operators.Counters{}}, stop: make(chan struct{}), policy: policy,
+		ctx: &operators.Context{Op: op, Counters: &operators.Counters{}}, stop: make(chan struct{}), policy: policy, rate: newLimiter(),
 		format: "csv", opts: DecodeOptions{Name: "in.csv"}, in: &input{}, dec: &scripted{chunks: chunks},
 	}
 }
@@ -136,7 +136,8 @@ func TestDeadLettersAreText(t *testing.T) {
 
 func TestLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := limiter{perSecond: 100}
+		l := newLimiter()
+		l.set(100)
 		ctx := context.Background()
 		begin := time.Now()
 		for rows := 0; rows < 201; {

@@ -1,5 +1,7 @@
 package operators
 
+import "errors"
+
 // The contracts of operators that survive the end of their process. Who runs them keeps what they give
 // in a state directory, and hands it back to those of the next process.
 
@@ -36,6 +38,10 @@ type Frozen interface {
 	// once, by any goroutine, whatever the operator does meanwhile.
 	Write(keep func(group int, piece []byte) error) error
 }
+
+// ErrFenced is returned by a sink whose output another process has gone on with: what it writes now counts
+// for nothing, and it must not try again.
+var ErrFenced = errors.New("operators: fenced: another process has gone on with this output")
 
 // WholeState is the group of a piece of state that belongs to no key group.
 const WholeState = -1

@@ -21,7 +21,7 @@ import (
 // process goes on. A new state overwrites a file that is there already. Files in the other formats are
 // complete only when they end, so they can be durable as part files alone.
 //
-// A part file is published by a link, which never overwrites. Parts are named by the epochs that they
+// A part file is published by a link, which never overwrites (see fence.go). Parts are named by the epochs that they
 // cover, without a gap from one to the next, so a part that was published just before the process ended,
 // and not recorded, is known by its name: it is kept, and its epochs count as committed.
 //
@@ -231,6 +231,12 @@ func (w *writer) recoverParts(epoch int64, at *witness, begun bool) (int64, erro
 			return 0, err
 		}
 	}
+	if err := os.MkdirAll(p.dir, 0o777); err != nil {
+		return 0, err
+	}
+	if err := p.fence(); err != nil {
+		return 0, err
+	}
 	found, err := p.find()
 	if err != nil {
 		return 0, err
@@ -264,9 +270,6 @@ type partName struct {
 
 // find removes the temporary files of parts and lists the published ones, in order.
 func (p *parts) find() ([]partName, error) {
-	if err := os.MkdirAll(p.dir, 0o777); err != nil {
-		return nil, err
-	}
 	entries, err := os.ReadDir(p.dir)
 	if err != nil {
 		return nil, err

@@ -25,6 +25,7 @@ type parts struct {
 	// Of a durable writer: the last epoch of the part that was published last. Its parts follow each other
 	// without a gap, so that their names show whether one is missing or not ours.
 	published int64
+	work      string // its folder for parts that are not complete
 }
 
 // A part is complete at the end of the epoch in which it reaches partBytes or is older than partAge.
@@ -74,9 +75,13 @@ func (w *writer) beginPart() error {
 	if err := p.prepare(); err != nil {
 		return err
 	}
-	f, err := newFileTarget(filepath.Join(p.dir, "part"))
+	dir := p.dir
+	if w.durable {
+		dir = p.work
+	}
+	f, err := newFileTarget(filepath.Join(dir, "part"))
 	if err != nil {
-		return err
+		return p.fenced(err)
 	}
 	p.size = countingTarget{target: f}
 	p.first, p.begun = p.last+1, 0
@@ -128,17 +133,22 @@ func (w *writer) finishPart() error {
 	return w.parts.publish(w.target)
 }
 
+// closeParts ends a durable writer: what is not committed is not to be seen.
+func (w *writer) closeParts() error {
+	var errs []error
+	if w.enc != nil {
+		f := w.parts.size.target.(*fileTarget)
+		errs = append(errs, f.f.Close(), w.parts.drop(f.f.Name()))
+	}
+	return errors.Join(append(errs, w.parts.leave())...)
+}
+
 // publish gives the part its name.
 func (p *parts) publish(t target) error {
 	f := t.(*countingTarget).target.(*fileTarget)
-	last := max(p.first, p.last)
-	name := filepath.Join(p.dir, fmt.Sprintf("%s%012d-%012d%s", partPrefix, p.first, last, p.ending))
 	err := f.f.Close()
 	if err == nil {
-		err = os.Link(f.f.Name(), name)
+		err = p.link(f.f.Name())
 	}
-	if err == nil {
-		p.published = last
-	}
-	return errors.Join(err, os.Remove(f.f.Name()))
+	return errors.Join(err, p.drop(f.f.Name()))
 }

@@ -163,6 +163,9 @@ func (w *writer) EndEpoch(m operators.Mark) error {
 
 // Close implements operators.Closer.
 func (w *writer) Close(commit bool) error {
+	if w.parts != nil && w.durable {
+		return w.closeParts()
+	}
 	if w.enc == nil {
 		return nil
 	}

@@ -1,0 +1,56 @@
+package transport_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"sluice/executor/transport"
+	"sluice/executor/transport/transporttest"
+)
+
+func TestMain(m *testing.M) {
+	transporttest.Main(newTransport)
+	os.Exit(m.Run())
+}
+
+// newTransport makes the transports that tests and their child processes name.
+func newTransport(name string) (transport.Transport, error) {
+	switch name {
+	case "memory":
+		return transport.NewMemory(), nil
+	case "zmq":
+		return transport.NewZMQ(transport.Options{})
+	}
+	return nil, fmt.Errorf("no transport %q", name)
+}
+
+func suite(name, addr string) transporttest.Suite {
+	return transporttest.Suite{
+		New: func(t testing.TB) transport.Transport {
+			tr, err := newTransport(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return tr
+		},
+		Addr: func(testing.TB) string { return addr },
+	}
+}
+
+func TestMemory(t *testing.T) {
+	transporttest.Run(t, suite("memory", "memory://*"))
+}
+
+func TestZMQTCP(t *testing.T) {
+	s := suite("zmq", "tcp://127.0.0.1:*")
+	s.Child = &transporttest.Child{Name: "zmq"}
+	transporttest.Run(t, s)
+}
+
+func TestZMQIPC(t *testing.T) {
+	s := suite("zmq", "")
+	s.Addr = func(t testing.TB) string { return "ipc://" + t.TempDir() + "/s" }
+	s.Child = &transporttest.Child{Name: "zmq"}
+	transporttest.Run(t, s)
+}

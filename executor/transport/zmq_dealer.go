@@ -1,0 +1,258 @@
+package transport
+
+import (
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"syscall"
+
+	"github.com/pebbe/zmq4"
+)
+
+// zmqDealer is the producer's side of a connection: a DEALER socket. Its routing id is random; so is no
+// other's, and it stays the same when libzmq connects again, whereupon the listener hands over.
+type zmqDealer struct {
+	t     *ZMQ
+	s     *zmqSocket
+	h     DialHandler
+	hello []byte
+	out   queue
+	done  chan struct{}
+	once  sync.Once
+
+	// The goroutine's own.
+	connected bool     // the listener has said welcome
+	greet     bool     // a hello is to be sent
+	sending   [][]byte // taken from out; sending[next:] has still to be sent
+	next      int
+}
+
+// Dial connects to a Listener. addr may be one at which nobody listens yet.
+func (t *ZMQ) Dial(addr, channel string, generation int64, h DialHandler) (Conn, error) {
+	if err := checkZMQ(addr); err != nil {
+		return nil, err
+	}
+	if err := checkChannel(channel); err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, ErrClosed
+	}
+	if t.ctx == nil {
+		ctx, err := newContext(t.opts)
+		if err != nil {
+			return nil, err
+		}
+		t.ctx = ctx
+	}
+	s, err := t.dealer(addr)
+	if err != nil {
+		return nil, fmt.Errorf("transport: dial %s: %w", addr, err)
+	}
+	d := &zmqDealer{t: t, s: s, h: h, hello: appendHello(nil, channel, generation), done: make(chan struct{})}
+	d.out.init(t.opts.QueueBytes)
+	t.dealers[d] = struct{}{}
+	t.wg.Go(d.run)
+	return d, nil
+}
+
+func (t *ZMQ) dealer(addr string) (*zmqSocket, error) {
+	s, err := t.ctx.NewSocket(zmq4.DEALER)
+	if err != nil {
+		return nil, err
+	}
+	id := make([]byte, 16)
+	rand.Read(id)
+	id[0] |= 1 // a leading zero is libzmq's own
+	err = firstError(
+		configure(s, t.opts, addr),
+		s.SetIdentity(string(id)),
+		// With these two each new connection begins with an empty message, and none is sent while there is no
+		// connection, nor kept from one for the next.
+		s.SetImmediate(true),
+		s.SetProbeRouter(1),
+	)
+	if k := t.opts.Keys; err == nil && k != nil {
+		err = s.ClientAuthCurve(k.ServerPublic, k.ClientPublic, k.ClientSecret)
+	}
+	if err == nil {
+		err = s.Connect(addr)
+	}
+	var z *zmqSocket
+	if err == nil {
+		z, err = newZMQSocket(s)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return z, nil
+}
+
+func (d *zmqDealer) Send(msg []byte) error {
+	_, err := d.out.push(msg)
+	return err
+}
+
+func (d *zmqDealer) Close() error {
+	d.stop()
+	return nil
+}
+
+func (d *zmqDealer) stop() {
+	d.once.Do(func() {
+		d.out.close()
+		close(d.done)
+	})
+}
+
+func (d *zmqDealer) closed() bool {
+	select {
+	case <-d.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (d *zmqDealer) run() {
+	defer d.end()
+	for d.work() {
+		d.s.wait()
+		select {
+		case <-d.done:
+			return
+		case <-d.s.ready:
+			d.s.looked()
+		case <-d.out.wake:
+		}
+	}
+}
+
+func (d *zmqDealer) end() {
+	d.out.close()
+	d.s.close()
+	d.t.mu.Lock()
+	delete(d.t.dealers, d)
+	d.t.mu.Unlock()
+}
+
+// work does all that the socket allows now. It reports false if the connection is closed.
+func (d *zmqDealer) work() bool {
+	for {
+		ev, err := d.s.GetEvents()
+		if err != nil || d.closed() {
+			return false
+		}
+		in := ev&zmq4.POLLIN != 0
+		if in && !d.receive() {
+			return false
+		}
+		out := ev&zmq4.POLLOUT != 0 && d.wants()
+		if out {
+			d.transmit()
+		}
+		if !in && !out {
+			return true
+		}
+	}
+}
+
+// receive takes a burst of messages. It reports false if the socket has failed.
+func (d *zmqDealer) receive() bool {
+	for range burst {
+		if d.closed() {
+			return false
+		}
+		first, err := d.s.RecvBytes(zmq4.DONTWAIT)
+		if again(err) {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+		msg, err := d.s.parts(first, 2)
+		if err != nil {
+			return false
+		}
+		switch {
+		case len(msg) == 1:
+			d.h.Message(msg[0])
+		case string(msg[0]) == string(kindEmpty):
+			d.h.Message(msg[1])
+		default:
+			d.control(msg[0])
+		}
+	}
+	return true
+}
+
+func (d *zmqDealer) control(kind []byte) {
+	switch string(kind) {
+	case string(kindWho):
+		d.connected = false
+		d.greet = true
+	case string(kindWelcome):
+		d.connected = true
+		d.h.Connected()
+	}
+}
+
+// wants reports whether there is something to send.
+func (d *zmqDealer) wants() bool {
+	if d.greet {
+		return true
+	}
+	if !d.connected {
+		return false
+	}
+	if d.next == len(d.sending) {
+		d.sending = d.out.take(d.sending)
+		d.next = 0
+	}
+	return d.next < len(d.sending)
+}
+
+// transmit sends a burst of messages, as far as libzmq takes them.
+func (d *zmqDealer) transmit() {
+	if d.greet {
+		if sendControl(d.s, kindHello, d.hello) == nil {
+			d.greet = false
+		}
+		return
+	}
+	bytes, count := 0, 0
+	for ; count < burst && d.next < len(d.sending); count++ {
+		msg := d.sending[d.next]
+		if sendMessage(d.s, msg) != nil {
+			break
+		}
+		bytes += len(msg)
+		d.sending[d.next] = nil
+		d.next++
+	}
+	if d.out.release(bytes, count) {
+		drained(d.h)
+	}
+}
+
+// again reports that libzmq has nothing to give, or takes nothing, for now.
+func again(err error) bool { return err != nil && zmq4.AsErrno(err) == zmq4.Errno(syscall.EAGAIN) }
+
+func sendControl(s *zmqSocket, kind byte, body []byte) error {
+	if _, err := s.SendBytes([]byte{kind}, zmq4.SNDMORE|zmq4.DONTWAIT); err != nil {
+		return err
+	}
+	_, err := s.SendBytes(body, zmq4.DONTWAIT)
+	return err
+}
+
+func sendMessage(s *zmqSocket, msg []byte) error {
+	if len(msg) == 0 {
+		return sendControl(s, kindEmpty, nil)
+	}
+	_, err := s.SendBytes(msg, zmq4.DONTWAIT)
+	return err
+}

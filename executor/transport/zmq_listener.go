@@ -1,0 +1,385 @@
+package transport
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/pebbe/zmq4"
+)
+
+const (
+	// sweepEvery is how often a listener tries which silent connections are still there.
+	sweepEvery = 5 * time.Second
+	// retryEvery is how often a listener tries again to send to a connection that took no more. libzmq
+	// tells it mostly, but a ROUTER has no event for one of many.
+	retryEvery = 5 * time.Millisecond
+	// maxPeers bounds the connections of a listener.
+	maxPeers = 16384
+)
+
+// zmqListener is a ROUTER socket in a libzmq context of its own, so that Close can wait until the address is
+// free and the I/O of listening has its own thread.
+type zmqListener struct {
+	t      *ZMQ
+	ctx    *zmq4.Context
+	s      *zmqSocket
+	zap    *zmqZap // nil without keys
+	h      Handler
+	addr   string
+	folder string // to be removed
+	queue  int    // bytes for each connection back
+	done   chan struct{}
+	ended  chan struct{}
+	once   sync.Once
+
+	mu    sync.Mutex
+	dirty []*zmqPeer // have messages to send, not yet seen by the goroutine
+	wake  chan struct{}
+
+	// The goroutine's own.
+	peers   map[string]*zmqPeer // by routing id
+	sending []*zmqPeer          // have, or had, messages to send
+}
+
+// zmqPeer is one connection of a producer: what its messages come with as back.
+type zmqPeer struct {
+	l          *zmqListener
+	id         []byte
+	channel    string
+	generation int64
+	out        queue
+
+	// The listener's goroutine's own.
+	heard   bool // since the last sweep
+	listed  bool // in l.sending
+	pending [][]byte
+	next    int
+}
+
+// Listen binds addr: tcp://HOST:PORT, where * stands for all interfaces or a free port, or ipc://PATH, where
+// * stands for a path in a new folder.
+func (t *ZMQ) Listen(addr string, h Handler) (Listener, error) {
+	if err := checkZMQ(addr); err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	closed := t.closed
+	t.mu.Unlock()
+	if closed {
+		return nil, ErrClosed
+	}
+	l := &zmqListener{
+		t: t, h: h, queue: t.opts.QueueBytes, peers: map[string]*zmqPeer{},
+		done: make(chan struct{}), ended: make(chan struct{}), wake: make(chan struct{}, 1),
+	}
+	if err := l.open(addr); err != nil {
+		return nil, fmt.Errorf("transport: listen %s: %w", addr, err)
+	}
+	t.mu.Lock()
+	closed = t.closed
+	if !closed {
+		t.listeners[l] = struct{}{}
+	}
+	t.mu.Unlock()
+	go l.run()
+	if closed {
+		l.Close()
+		return nil, ErrClosed
+	}
+	return l, nil
+}
+
+// open makes the sockets; what it made is gone again if it fails.
+func (l *zmqListener) open(addr string) error {
+	ctx, err := newContext(l.t.opts)
+	if err != nil {
+		return err
+	}
+	l.ctx = ctx
+	if k := l.t.opts.Keys; k != nil {
+		l.zap, err = startZAP(ctx, k.allowed())
+	}
+	if err == nil {
+		err = l.router(addr)
+	}
+	if err != nil {
+		if l.zap != nil {
+			l.zap.stop()
+		}
+		ctx.Term()
+	}
+	return err
+}
+
+func (l *zmqListener) router(addr string) error {
+	s, err := l.ctx.NewSocket(zmq4.ROUTER)
+	if err != nil {
+		return err
+	}
+	err = firstError(
+		configure(s, l.t.opts, addr),
+		s.SetRouterMandatory(1),
+		s.SetRouterHandover(true),
+	)
+	if k := l.t.opts.Keys; err == nil && k != nil {
+		err = s.ServerAuthCurve(zapDomain, k.ServerSecret)
+	}
+	if err == nil {
+		l.addr, l.folder, err = bind(s, addr)
+	}
+	if err == nil {
+		l.s, err = newZMQSocket(s)
+	}
+	if err != nil {
+		s.Close()
+	}
+	return err
+}
+
+func (l *zmqListener) Addr() string { return l.addr }
+
+func (l *zmqListener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	<-l.ended
+	return nil
+}
+
+func (l *zmqListener) run() {
+	defer l.end()
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
+	retry := time.NewTimer(retryEvery)
+	defer retry.Stop()
+	for l.work() {
+		l.s.wait()
+		if len(l.sending) > 0 {
+			retry.Reset(retryEvery)
+		}
+		select {
+		case <-l.done:
+			return
+		case <-l.s.ready:
+			l.s.looked()
+		case <-l.wake:
+		case <-retry.C:
+		case <-sweep.C:
+			l.sweep()
+		}
+	}
+}
+
+func (l *zmqListener) end() {
+	for _, p := range l.peers {
+		p.out.close()
+	}
+	l.s.close()
+	if l.zap != nil {
+		l.zap.stop()
+	}
+	l.ctx.Term()
+	if l.folder != "" {
+		os.RemoveAll(l.folder)
+	}
+	l.t.mu.Lock()
+	delete(l.t.listeners, l)
+	l.t.mu.Unlock()
+	close(l.ended)
+}
+
+func (l *zmqListener) closed() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// work does all that the socket allows now. It reports false if the listener is closed.
+func (l *zmqListener) work() bool {
+	for {
+		sent := l.transmit()
+		ev, err := l.s.GetEvents()
+		if err != nil || l.closed() {
+			return false
+		}
+		in := ev&zmq4.POLLIN != 0
+		if in && !l.receive() {
+			return false
+		}
+		if !in && !sent {
+			return true
+		}
+	}
+}
+
+// receive takes a burst of messages. It reports false if the socket has failed or the listener is closed.
+func (l *zmqListener) receive() bool {
+	for range burst {
+		if l.closed() {
+			return false
+		}
+		id, err := l.s.RecvBytes(zmq4.DONTWAIT)
+		if again(err) {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+		first, err := l.s.RecvBytes(zmq4.DONTWAIT)
+		if err != nil {
+			return false
+		}
+		msg, err := l.s.parts(first, 3)
+		if err != nil {
+			return false
+		}
+		l.take(id, msg)
+	}
+	return true
+}
+
+// take handles a message, whose parts may be anything.
+func (l *zmqListener) take(id []byte, msg [][]byte) {
+	p := l.peers[string(id)]
+	switch {
+	case len(msg) == 1 && len(msg[0]) == 0: // libzmq's probe: a new connection
+		l.forget(p)
+		l.tell(id, kindWho)
+	case len(msg) == 1:
+		l.deliver(p, msg[0])
+	case len(msg) != 2 || len(msg[0]) != 1:
+		// Nothing that a producer sends.
+	case msg[0][0] == kindEmpty && len(msg[1]) == 0:
+		l.deliver(p, msg[1])
+	case msg[0][0] == kindHello:
+		l.greet(id, p, msg[1])
+	}
+}
+
+func (l *zmqListener) deliver(p *zmqPeer, msg []byte) {
+	if p == nil || len(msg) > MaxMessage {
+		return
+	}
+	p.heard = true
+	l.h.Message(p.channel, p.generation, msg, p)
+}
+
+// greet makes a peer of a connection.
+func (l *zmqListener) greet(id []byte, old *zmqPeer, hello []byte) {
+	channel, generation, ok := parseHello(hello)
+	if !ok || len(l.peers) >= maxPeers {
+		return
+	}
+	l.forget(old)
+	p := &zmqPeer{l: l, id: id, channel: channel, generation: generation, heard: true}
+	p.out.init(l.queue)
+	if !l.tell(id, kindWelcome) {
+		return
+	}
+	l.peers[string(id)] = p
+}
+
+// tell sends word of the transport's own, and reports whether the connection is there.
+func (l *zmqListener) tell(id []byte, kind byte) bool {
+	if _, err := l.s.SendBytes(id, zmq4.SNDMORE|zmq4.DONTWAIT); err != nil {
+		return again(err)
+	}
+	return sendControl(l.s, kind, nil) == nil
+}
+
+func (l *zmqListener) forget(p *zmqPeer) {
+	if p == nil {
+		return
+	}
+	p.out.close()
+	p.pending, p.next = nil, 0
+	delete(l.peers, string(p.id))
+}
+
+// sweep finds the connections that have ended: libzmq says so only when something is sent to them.
+func (l *zmqListener) sweep() {
+	for _, p := range l.peers {
+		if !p.heard && !l.tell(p.id, kindAlive) {
+			l.forget(p)
+		}
+		p.heard = false
+	}
+}
+
+// transmit sends what waits on all connections, as far as libzmq takes it, and reports whether that was
+// anything.
+func (l *zmqListener) transmit() bool {
+	l.mu.Lock()
+	for _, p := range l.dirty {
+		if !p.listed {
+			p.listed = true
+			l.sending = append(l.sending, p)
+		}
+	}
+	clear(l.dirty)
+	l.dirty = l.dirty[:0]
+	l.mu.Unlock()
+	sent := false
+	blocked := l.sending[:0]
+	for _, p := range l.sending {
+		some, all := l.transmitTo(p)
+		sent = sent || some
+		if all {
+			p.listed = false
+			continue
+		}
+		blocked = append(blocked, p)
+	}
+	clear(l.sending[len(blocked):])
+	l.sending = blocked
+	return sent
+}
+
+// transmitTo sends a burst to one connection. It reports whether it sent some, and whether all.
+func (l *zmqListener) transmitTo(p *zmqPeer) (some, all bool) {
+	bytes, count := 0, 0
+	defer func() { p.out.release(bytes, count) }()
+	for count < burst {
+		if p.next == len(p.pending) {
+			p.pending, p.next = p.out.take(p.pending), 0
+			if len(p.pending) == 0 {
+				return count > 0, true
+			}
+		}
+		msg := p.pending[p.next]
+		if _, err := l.s.SendBytes(p.id, zmq4.SNDMORE|zmq4.DONTWAIT); again(err) {
+			return count > 0, false
+		} else if err != nil {
+			l.forget(p)
+			return count > 0, true
+		}
+		if sendMessage(l.s, msg) != nil {
+			return count > 0, false
+		}
+		p.pending[p.next] = nil
+		p.next++
+		bytes += len(msg)
+		count++
+	}
+	return true, false
+}
+
+func (p *zmqPeer) Send(msg []byte) error {
+	first, err := p.out.push(msg)
+	if first {
+		p.l.mu.Lock()
+		p.l.dirty = append(p.l.dirty, p)
+		p.l.mu.Unlock()
+		signal(p.l.wake)
+	}
+	return err
+}
+
+// Close makes Send refuse; the producer's messages still arrive.
+func (p *zmqPeer) Close() error {
+	p.out.close()
+	return nil
+}

@@ -37,13 +37,6 @@ type pendingCheckpoint struct {
 	nodes  map[string]nodeMeta
 }
 
-// nodeMeta is what a checkpoint keeps of a node beside the state of its operator.
-type nodeMeta struct {
-	Watermark int64
-	Ended     bool
-	In        int64 // rows taken so far, by which bad rows are numbered
-}
-
 // checkpointMeta is what a checkpoint keeps of the query.
 type checkpointMeta struct {
 	Nodes    map[string]nodeMeta

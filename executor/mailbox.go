@@ -96,21 +96,21 @@ func (m *mailbox) close() {
 	m.filled.Broadcast()
 }
 
-// channel is an edge from one task of this process to another: it copies rows into the mailbox.
-type channel struct {
+// localChannel is an edge from one task of this process to another: it copies rows into the mailbox.
+type localChannel struct {
 	to    *mailbox
 	inlet int
 	pool  pool
 }
 
-func (c *channel) rows(b *batch.Batch, at stamp) error {
+func (c *localChannel) rows(b *batch.Batch, at stamp) error {
 	own := c.pool.get()
 	own.CopyFrom(b)
 	c.to.post(message{inlet: c.inlet, rows: own, owner: &c.pool, at: at})
 	return nil
 }
 
-func (c *channel) mark(m operators.Mark) error {
+func (c *localChannel) mark(m operators.Mark) error {
 	c.to.post(message{inlet: c.inlet, mark: m})
 	return nil
 }

@@ -30,6 +30,7 @@ type node struct {
 	keeper    keeper // nil for a query without state
 	committed int64  // of a durable sink, the last epoch that is visible
 	over      bool   // the last epoch has ended
+	said      bool   // and all outputs know
 
 	raced raceState
 	flow  *flow // is told how far the node is; nil for none
@@ -160,7 +161,7 @@ func (e *edge) Emit(b *batch.Batch) error {
 
 // forward passes a mark on all outputs.
 func (n *node) forward(m operators.Mark) error {
-	n.watermark, n.epoch, n.now = m.Watermark, max(n.epoch, m.Epoch), 0
+	n.watermark, n.epoch, n.now, n.said = m.Watermark, max(n.epoch, m.Epoch), 0, m.End
 	for _, e := range n.out {
 		for _, to := range e.to {
 			if err := to.node.mark(to.port, m); err != nil {
@@ -396,6 +397,9 @@ func (n *node) takeOld(port int, it item) error {
 
 // endAgain says once more that the stream has ended, for all has been done already.
 func (n *node) endAgain(m operators.Mark) error {
+	if n.said {
+		return nil
+	}
 	m.Watermark = batch.MaxWatermark
 	if n.keeper != nil {
 		if err := n.keeper.ended(n, m); err != nil {

@@ -120,7 +120,7 @@ func (n *node) raceOld(port int, m operators.Mark) error {
 			port, rows, m.Epoch, counts[i].rows))
 	}
 	n.forgetCounts()
-	if m.End && !n.over {
+	if m.End {
 		return n.endAgain(m)
 	}
 	return nil

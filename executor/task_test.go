@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -171,16 +172,7 @@ func TestTaskOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := randomGraph(t)
 		m, epochs := drawEpochs(t, g)
-		seen := map[string]*record{}
-		task, err := NewTask(g.Operators, nil, "", func(c *operators.Context) (operators.Operator, error) {
-			r := &record{ctx: c}
-			seen[c.Op.Name] = r
-			return r, nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		drive(t, task, m)
+		seen := run(t, g, m, nil)
 		for _, op := range g.Operators {
 			if len(op.Inputs) > 0 {
 				compare(t, op, seen[op.Name], m, epochs)
@@ -189,13 +181,76 @@ func TestTaskOrder(t *testing.T) {
 	})
 }
 
+// TestSkippedEpochs leaves out epochs in which a source has nothing new to say. Each operator sees the
+// same rows in the same epochs, with the same watermarks.
+func TestSkippedEpochs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := randomGraph(t)
+		m, _ := drawEpochs(t, g)
+		skipped := map[string]map[int]bool{}
+		for _, op := range g.Operators {
+			if len(op.Inputs) > 0 {
+				continue
+			}
+			skipped[op.Name] = map[int]bool{}
+			es := m.epochs[op.Name]
+			for i := range es {
+				same := i > 0 && es[i].watermark == es[i-1].watermark && es[i].idle == es[i-1].idle
+				if same && !es[i].end && len(es[i].rows) == 0 {
+					skipped[op.Name][i] = rapid.Bool().Draw(t, "skip")
+				}
+			}
+		}
+		all, some := run(t, g, m, nil), run(t, g, m, skipped)
+		for name, r := range all {
+			if got, want := some[name].byEpoch(), r.byEpoch(); !maps.EqualFunc(got, want, slices.Equal) {
+				t.Fatalf("%s: rows %v, without the skipped epochs %v", name, want, got)
+			}
+			for _, got := range some[name].marks {
+				i := slices.IndexFunc(r.marks, func(m operators.Mark) bool { return m.Epoch == got.Epoch })
+				if want := r.marks[i]; got.Watermark != want.Watermark || got.Idle != want.Idle || got.End != want.End {
+					t.Fatalf("%s: mark %+v, without the skipped epochs %+v", name, want, got)
+				}
+			}
+		}
+	})
+}
+
+// run drives a task of records, without some epochs of its sources.
+func run(t *rapid.T, g *dataflow.Graph, m model, skipped map[string]map[int]bool) map[string]*record {
+	seen := map[string]*record{}
+	task, err := NewTask(g.Operators, nil, "", func(c *operators.Context) (operators.Operator, error) {
+		seen[c.Op.Name] = &record{ctx: c}
+		return seen[c.Op.Name], nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drive(t, task, m, skipped)
+	return seen
+}
+
+// byEpoch are the rows that came, by the epoch's number.
+func (r *record) byEpoch() map[int64][]int64 {
+	rows := map[int64][]int64{}
+	for i, m := range r.marks {
+		if len(r.rows[i]) > 0 {
+			rows[m.Epoch] = r.rows[i]
+		}
+	}
+	return rows
+}
+
 // drive feeds the task, choosing at every step which source goes on and by how many rows.
-func drive(t *rapid.T, task *Task, m model) {
+func drive(t *rapid.T, task *Task, m model, skipped map[string]map[int]bool) {
 	type cursor struct{ epoch, row int }
 	at := make([]cursor, len(task.Sources()))
 	for {
 		var open []int
 		for i, c := range task.Sources() {
+			for skipped[c.Op.Name][at[i].epoch] {
+				at[i].epoch++
+			}
 			if at[i].epoch < len(m.epochs[c.Op.Name]) {
 				open = append(open, i)
 			}

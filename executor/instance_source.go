@@ -181,6 +181,7 @@ func (i *Instance) reading(ctx context.Context, f *instanceFeed) (context.Contex
 // cutAgain cuts an epoch as the log has it.
 func (i *Instance) cutAgain(f *instanceFeed) error {
 	e := f.log.replay[0]
+	f.cut = state.Epoch{Source: e.Source, Epoch: e.Epoch, Prev: e.Prev}
 	m, err := f.replay(i.task, operators.Mark{Epoch: e.Epoch, Prev: e.Prev})
 	if err != nil {
 		return err

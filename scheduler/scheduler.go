@@ -17,9 +17,9 @@ type Config struct {
 	Checkpoints bool
 	// Liveness is after how long without a word a worker counts as failed. Default 1 s.
 	Liveness int64
-	// Workers is how many workers are wanted.
+	// Workers is how many workers are wanted, at least one.
 	Workers int
-	Off     protocol.Off
+	Off     protocol.Off // rules that are switched off, in simulations
 }
 
 // WorkerID names a worker process; it is never used again.
@@ -77,9 +77,11 @@ type StopRequest struct {
 // whatever relies on it: if it fails, none of the actions behind it may be done, and the shell must give
 // up the Core and make another one from what was saved last.
 type Action struct {
-	Save   *Record
-	Start  int         // start so many workers
-	Kill   WorkerID    // end a worker for good; Event.Gone follows
+	Save  *Record
+	Start int // start so many workers
+	// Kill ends a worker for good; Event.Gone follows, also if it has ended long ago. Of one that may
+	// still run unseen Gone is never said.
+	Kill   WorkerID
 	Launch *TaskLaunch // start a task on a worker
 	End    *TaskEnd    // end a task on a worker; it needs no answer
 	Orders *TaskOrders // send orders to a task
@@ -139,14 +141,18 @@ type Record struct {
 	Term        int64            // of the scheduler
 	Generations map[string]int64 // highest of each task, launched or about to be
 	Active      map[string]bool  // standbys that have been activated, and tasks that have become standbys (false)
-	Checkpoint  int64            // last complete one
-	State       map[string]metaquery.Snapshot
-	Finished    bool
-	Attempt     int64             // last one used
-	Plan        *metaquery.Plan   // under way
-	Changes     []metaquery.Tuple // committed, of epochs above Checkpoint
-	Params      []metaquery.Tuple // committed, of epochs at or below it, and those at once; one for each parameter
-	Lost        []Loss
+	// Workers says for each task with a sink where its last instance was launched: that has to have
+	// ended before the next one begins.
+	Workers    map[string]WorkerID
+	Checkpoint int64                         // last complete one
+	State      map[string]metaquery.Snapshot // of it, by state key
+	Finished   bool
+	Attempt    int64             // last one used
+	Plan       *metaquery.Plan   // under way
+	Changes    []metaquery.Tuple // committed, of epochs above Checkpoint
+	Params     []metaquery.Tuple // committed, of epochs at or below it, and those at once; one for each parameter
+	Stop       int64             // metaquery.Orders, while the query is being stopped
+	Lost       []Loss            // the last of each task
 }
 
 // Loss is state that was lost since there are no checkpoints.

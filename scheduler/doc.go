@@ -1,0 +1,2 @@
+// Package scheduler decides where the tasks of a query run and what they are told.
+package scheduler

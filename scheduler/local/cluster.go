@@ -1,0 +1,242 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"sluice/scheduler"
+)
+
+// Cluster is worker processes on this machine. Each ends when this process does, whatever ends it.
+type Cluster struct {
+	command func(id scheduler.WorkerID) *exec.Cmd
+	held    *os.File
+	tag     string
+
+	starts chan scheduler.WorkerID
+	ended  chan Ended
+	stop   chan struct{} // closed when no more are to be started
+	over   sync.WaitGroup
+
+	mu    sync.Mutex
+	next  int
+	procs map[scheduler.WorkerID]*process
+	quick int // workers in a row that have ended soon after their start
+}
+
+type process struct {
+	cmd    *exec.Cmd // nil before it has been started
+	killed bool
+	began  time.Time
+}
+
+// Ended says that a worker has ended: nothing of it runs any longer.
+type Ended struct {
+	ID     scheduler.WorkerID
+	Status string // as the system tells it
+	// Quick counts the workers in a row, up to this one, that ended soon after their start without having
+	// been told to.
+	Quick int
+}
+
+// quickEnd is how long a worker must have run for its end to be no sign that none can run.
+const quickEnd = 2 * time.Second
+
+// Pauses before a worker is started after some have ended quickly, doubled for each.
+const (
+	firstPause  = 100 * time.Millisecond
+	longestWait = 5 * time.Second
+)
+
+// NewCluster makes a cluster without workers. tag makes their names differ from those of other clusters
+// for the same query. command gives the command of a worker; how it ends with this process is added.
+// held, if not nil, is open in all workers too, so that a lock on it is held until the last has ended.
+func NewCluster(tag string, held *os.File, command func(id scheduler.WorkerID) *exec.Cmd) *Cluster {
+	c := &Cluster{
+		command: command, held: held, tag: tag, procs: map[scheduler.WorkerID]*process{},
+		starts: make(chan scheduler.WorkerID, 1024), ended: make(chan Ended, 1024), stop: make(chan struct{}),
+	}
+	c.over.Go(c.starter)
+	return c
+}
+
+// Ended gives the workers that have ended.
+func (c *Cluster) Ended() <-chan Ended { return c.ended }
+
+// Start begins to start n workers.
+func (c *Cluster) Start(n int) {
+	for range n {
+		c.mu.Lock()
+		c.next++
+		id := scheduler.WorkerID(fmt.Sprintf("w%d-%s", c.next, c.tag))
+		c.procs[id] = &process{}
+		c.mu.Unlock()
+		c.starts <- id
+	}
+}
+
+// Kill ends a worker at once. That of a cluster before this one has ended, or else this one would not
+// have been made; so has one that is not known any more.
+func (c *Cluster) Kill(id scheduler.WorkerID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.procs[id]
+	if p == nil {
+		c.ended <- Ended{ID: id, Status: "has ended before"}
+		return
+	}
+	p.kill()
+}
+
+func (p *process) kill() {
+	p.killed = true
+	if p.cmd != nil {
+		_ = p.cmd.Process.Kill() // it may have ended
+	}
+}
+
+// Known reports whether a worker is one of this cluster that has not ended.
+func (c *Cluster) Known(id scheduler.WorkerID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.procs[id] != nil
+}
+
+// PID is the process of a worker, 0 if it has none.
+func (c *Cluster) PID(id scheduler.WorkerID) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.procs[id]; p != nil && p.cmd != nil {
+		return p.cmd.Process.Pid
+	}
+	return 0
+}
+
+// Close waits up to grace for all workers to end, kills those that have not, and starts no more.
+func (c *Cluster) Close(grace time.Duration) {
+	close(c.stop)
+	late := time.AfterFunc(grace, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, p := range c.procs {
+			p.kill()
+		}
+	})
+	defer late.Stop()
+	c.over.Wait()
+}
+
+// starter starts workers. It stays on one thread until all of them have ended: what the system watches is
+// the thread that has started a process.
+func (c *Cluster) starter() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var waits sync.WaitGroup
+	defer waits.Wait()
+	for {
+		select {
+		case <-c.stop:
+			return
+		case id := <-c.starts:
+			if !c.pause() {
+				return
+			}
+			c.start(id, &waits)
+		}
+	}
+}
+
+// pause waits if the workers before have ended quickly. It returns false if no more are to be started.
+func (c *Cluster) pause() bool {
+	c.mu.Lock()
+	quick := c.quick
+	c.mu.Unlock()
+	if quick == 0 {
+		return true
+	}
+	select {
+	case <-c.stop:
+		return false
+	case <-time.After(min(firstPause<<min(quick-1, 10), longestWait)):
+		return true
+	}
+}
+
+func (c *Cluster) start(id scheduler.WorkerID, waits *sync.WaitGroup) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.procs[id]
+	if p.killed {
+		c.forget(id, p, "was killed")
+		return
+	}
+	cmd := c.command(id)
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	if c.held != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, c.held)
+	}
+	p.began = time.Now()
+	if err := cmd.Start(); err != nil {
+		c.forget(id, p, err.Error())
+		return
+	}
+	p.cmd = cmd
+	waits.Go(func() {
+		status := "exit status 0"
+		if err := cmd.Wait(); err != nil {
+			status = err.Error()
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.forget(id, p, status)
+	})
+}
+
+// forget tells that a worker has ended. mu is held.
+func (c *Cluster) forget(id scheduler.WorkerID, p *process, status string) {
+	delete(c.procs, id)
+	if p.killed || time.Since(p.began) > quickEnd {
+		c.quick = 0
+	} else {
+		c.quick++
+	}
+	c.ended <- Ended{ID: id, Status: status, Quick: c.quick}
+}
+
+// errInUse says that a lock is held.
+var errInUse = errors.New("in use")
+
+// lockWait is how long Lock waits for the workers of a process that has just ended.
+const lockWait = 2 * time.Second
+
+// Lock opens and locks a file, which is made if need be. The lock ends when the file has been closed in
+// this process and in all those that got it from this one.
+func Lock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Since(begin) > lockWait {
+			break
+		}
+	}
+	f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = errInUse
+	}
+	return nil, fmt.Errorf("%s: %w", path, err)
+}

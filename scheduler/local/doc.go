@@ -1,0 +1,35 @@
+/*
+Package local runs a query on worker processes of this machine: it is the shell around the scheduler's
+core, which decides everything.
+
+	outcome, err := local.Run(ctx, local.Options{
+		Config: scheduler.Config{Query: physical, Workers: 3}, Deploy: deploy, Store: store,
+		Transport: zmq, Listen: "ipc:///run/control", Command: command,
+	})
+
+# What it does
+
+Run starts the workers (Cluster), gives each the Deploy when it says Hello, and feeds the core: signs of
+life and reports of workers, workers that have ended, requests of users, and the time, every 50 ms. It
+carries out what the core says, in that order. If the record cannot be saved, or a decision cannot be
+recorded, the core is given up and another one is made from what was saved last, until it can be.
+
+A worker that dies is replaced. If several in a row end within two seconds of their start, the pauses
+before the next start grow; if five do and none has ever run, the query fails.
+
+Workers end with their parent, however that ends: the system kills them. Their standard streams are those
+of the parent, so "-" in a spec is the parent's.
+
+# Requests of users
+
+A Socket takes requests, one line of JSON each, and answers each with a line:
+
+	{"query": "late", "set": {"operator": "f", "param": "condition", "value": "a > 5"}}
+	{"epoch": 1204}
+	{"query": "late", "status": true}
+	{"text": "term 1, checkpoint 1200\n..."}
+
+An answer with "error" says why nothing has been done. The epoch is the one at which the value takes
+effect, 0 for at once.
+*/
+package local

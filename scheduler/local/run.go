@@ -1,0 +1,393 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"sluice/executor/transport"
+	"sluice/metaquery"
+	"sluice/scheduler"
+)
+
+// Store is what a scheduler must not forget, and what it decides for the store of the query.
+type Store interface {
+	// Save saves a record in the place of the one before.
+	Save(r *scheduler.Record) error
+	// Decide is executor.Store.Decide.
+	Decide(attempt int64, commit bool) (committed bool, err error)
+	// Trim forgets what is below a complete checkpoint and not named.
+	Trim(epoch int64, refs []string) error
+}
+
+// Options say what is to be run, and how.
+type Options struct {
+	Config scheduler.Config
+	Deploy metaquery.Deploy
+	// Record is the one that was saved last; nil for a new query.
+	Record *scheduler.Record
+	Store  Store
+	// Transport carries the control stream. The scheduler listens at Listen.
+	Transport transport.Transport
+	Listen    string
+	// Tag is the part of the workers' names by which those of different runs differ.
+	Tag string
+	// Held is a file with a lock that the workers are to hold as well; nil for none.
+	Held *os.File
+	// Command is the command of a worker, which is to connect to control.
+	Command func(id scheduler.WorkerID, control string) *exec.Cmd
+	// Stop gives requests to end the query.
+	Stop <-chan scheduler.StopRequest
+	// Requests are those of users; nil for none.
+	Requests <-chan Request
+	// Alert takes messages for the user.
+	Alert func(text string)
+	// Reported is called with each report of a task, if not nil.
+	Reported func(worker scheduler.WorkerID, r *metaquery.Report)
+}
+
+// Times of the shell.
+const (
+	tickInterval = 50 * time.Millisecond
+	hereInterval = time.Second
+	exitGrace    = 5 * time.Second // for workers to end by themselves
+	redoPause    = 100 * time.Millisecond
+)
+
+// mostQuick is how many workers may end at once, one after the other, before the query is given up.
+const mostQuick = 5
+
+// shell is a query that runs. One goroutine, that of Run, does everything.
+type shell struct {
+	o       Options
+	core    *scheduler.Core
+	saved   *scheduler.Record
+	redo    time.Time // when to make another core; zero: there is a good one
+	cluster *Cluster
+	inbox   chan incoming
+	peers   map[scheduler.WorkerID]*peer
+	ever    bool // a worker has been able to run tasks
+	asked   map[int64]chan<- Response
+	lastAsk int64
+	here    time.Time
+	outcome *scheduler.Outcome
+	failure error // of the workers, not of the query
+}
+
+// incoming is a message of a worker.
+type incoming struct {
+	msg  []byte
+	back transport.Conn
+}
+
+// peer is a worker that has been heard.
+type peer struct {
+	back transport.Conn
+	up   bool // it can run tasks
+}
+
+// Run runs a query until it is over, and then ends the workers. If ctx is done before, they are killed and
+// the error is that of ctx. Other errors say that the workers cannot run, or that nothing can be saved.
+func Run(ctx context.Context, o Options) (scheduler.Outcome, error) {
+	s := &shell{
+		o: o, saved: o.Record, inbox: make(chan incoming, 256), peers: map[scheduler.WorkerID]*peer{},
+		asked: map[int64]chan<- Response{},
+	}
+	done := make(chan struct{})
+	listener, err := o.Transport.Listen(o.Listen, controlHandler{s.inbox, done})
+	if err != nil {
+		return scheduler.Outcome{}, fmt.Errorf("scheduler: listening for workers: %w", err)
+	}
+	control := listener.Addr()
+	s.cluster = NewCluster(o.Tag, o.Held, func(id scheduler.WorkerID) *exec.Cmd { return o.Command(id, control) })
+	err = s.loop(ctx)
+	s.end(err == nil)
+	close(done)
+	err = errors.Join(err, listener.Close())
+	if err != nil || s.outcome == nil {
+		return scheduler.Outcome{}, err
+	}
+	return *s.outcome, nil
+}
+
+// controlHandler takes what workers send. It waits while the shell has much to do.
+type controlHandler struct {
+	inbox chan<- incoming
+	done  <-chan struct{}
+}
+
+// Message implements transport.Handler.
+func (c controlHandler) Message(_ string, _ int64, msg []byte, back transport.Conn) {
+	select {
+	case c.inbox <- incoming{msg, back}:
+	case <-c.done:
+	}
+}
+
+func (s *shell) loop(ctx context.Context) error {
+	s.begin()
+	tick := time.NewTicker(tickInterval)
+	defer tick.Stop()
+	for s.outcome == nil && s.failure == nil {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			s.tick()
+		case m := <-s.inbox:
+			s.incoming(m)
+		case e := <-s.cluster.Ended():
+			s.ended(e)
+		case r := <-s.o.Stop:
+			s.handle(scheduler.Event{Stop: &r})
+		case r := <-s.o.Requests:
+			s.request(r)
+		}
+	}
+	return s.failure
+}
+
+// begin makes a core from what was saved last.
+func (s *shell) begin() {
+	var actions []scheduler.Action
+	s.redo = time.Time{}
+	s.core, actions = scheduler.New(s.o.Config, s.saved)
+	s.do(actions)
+}
+
+// tick does what time brings.
+func (s *shell) tick() {
+	now := time.Now()
+	if now.Sub(s.here) >= hereInterval {
+		s.here = now
+		for id := range s.peers {
+			s.tell(id, &metaquery.ToWorker{Here: true})
+		}
+	}
+	if s.redo.IsZero() {
+		s.handle(scheduler.Event{Tick: true})
+	} else if now.After(s.redo) {
+		s.begin()
+	}
+}
+
+// handle hands the core an event. While there is no good core it is lost, as it is in a crash; whatever
+// matters is said again.
+func (s *shell) handle(e scheduler.Event) {
+	if s.redo.IsZero() {
+		e.Now = time.Now().UnixMicro()
+		s.do(s.core.Handle(e))
+	}
+}
+
+// do carries out actions, and those that follow from decisions.
+func (s *shell) do(actions []scheduler.Action) {
+	for len(actions) > 0 {
+		a := actions[0]
+		actions = actions[1:]
+		switch {
+		case a.Save != nil:
+			if err := s.o.Store.Save(a.Save); err != nil {
+				s.giveUp(fmt.Errorf("the scheduler's record cannot be saved: %w", err))
+				return
+			}
+			s.saved = a.Save
+		case a.Decide != nil:
+			committed, err := s.o.Store.Decide(a.Decide.Attempt, a.Decide.Commit)
+			if err != nil {
+				s.giveUp(fmt.Errorf("a decision cannot be recorded: %w", err))
+				return
+			}
+			actions = append(actions, s.core.Decided(*a.Decide, committed)...)
+		default:
+			s.act(a)
+		}
+	}
+}
+
+// giveUp gives up the core; another one is made a little later.
+func (s *shell) giveUp(err error) {
+	s.o.Alert(err.Error())
+	s.redo = time.Now().Add(redoPause)
+	for id := range s.asked {
+		s.answer(id, Response{Error: err.Error()})
+	}
+}
+
+func (s *shell) act(a scheduler.Action) {
+	switch {
+	case a.Start > 0:
+		s.cluster.Start(a.Start)
+	case a.Kill != "":
+		s.cluster.Kill(a.Kill)
+	case a.Launch != nil:
+		s.tell(a.Launch.Worker, &metaquery.ToWorker{Launch: &a.Launch.Launch})
+	case a.End != nil:
+		s.tell(a.End.Worker, &metaquery.ToWorker{End: &a.End.ID})
+	case a.Orders != nil:
+		s.tell(a.Orders.Worker, &metaquery.ToWorker{Orders: &a.Orders.Orders})
+	case a.Answer != nil:
+		s.answer(a.Answer.ID, Response{Epoch: a.Answer.Epoch, Error: a.Answer.Error})
+	case a.Trim != nil:
+		if err := s.o.Store.Trim(a.Trim.Epoch, a.Trim.Refs); err != nil {
+			s.o.Alert(fmt.Sprintf("what is no longer needed cannot be removed: %v", err))
+		}
+	case a.Alert != "":
+		s.o.Alert(a.Alert)
+	case a.Done != nil:
+		s.outcome = a.Done
+	}
+}
+
+// tell sends a message to a worker. What is lost is said again by the core, which finds out.
+func (s *shell) tell(id scheduler.WorkerID, m *metaquery.ToWorker) {
+	p := s.peers[id]
+	if p == nil {
+		return
+	}
+	text, err := m.Encode()
+	if err != nil {
+		s.failure = err
+		return
+	}
+	if err := p.back.Send(text); err != nil && !errors.Is(err, transport.ErrFull) && !errors.Is(err, transport.ErrClosed) {
+		s.o.Alert(fmt.Sprintf("worker %s cannot be told what to do: %v", id, err))
+	}
+}
+
+// incoming takes a message of a worker.
+func (s *shell) incoming(in incoming) {
+	m, err := metaquery.DecodeToScheduler(in.msg)
+	if err != nil {
+		s.o.Alert(err.Error())
+		return
+	}
+	switch {
+	case m.Hello != nil:
+		s.hello(m.Hello, in.back)
+	case m.Alive != nil:
+		s.alive(m.Alive, in.back)
+	case m.Report != nil:
+		s.report(m.Report, in.back)
+	}
+}
+
+// hear notes where a worker can be reached, unless it is none of ours or has ended.
+func (s *shell) hear(id scheduler.WorkerID, back transport.Conn) *peer {
+	if !s.cluster.Known(id) {
+		return nil
+	}
+	p := s.peers[id]
+	if p == nil {
+		p = &peer{}
+		s.peers[id] = p
+	}
+	p.back = back
+	return p
+}
+
+func (s *shell) hello(h *metaquery.Hello, back transport.Conn) {
+	id := scheduler.WorkerID(h.Worker)
+	if s.hear(id, back) == nil {
+		return
+	}
+	if h.Error != "" {
+		s.failure = fmt.Errorf("worker %s cannot run the query: %s", id, h.Error)
+		return
+	}
+	s.tell(id, &metaquery.ToWorker{Deploy: &s.o.Deploy})
+}
+
+func (s *shell) alive(a *metaquery.Alive, back transport.Conn) {
+	id := scheduler.WorkerID(a.Worker)
+	p := s.hear(id, back)
+	if p == nil {
+		return
+	}
+	if !p.up {
+		p.up, s.ever = true, true
+		s.handle(scheduler.Event{Worker: &scheduler.WorkerUp{ID: id, Addr: a.Addr}})
+	}
+	s.handle(scheduler.Event{Alive: &scheduler.Alive{Worker: id, Addr: a.Addr, Tasks: a.Tasks}})
+}
+
+func (s *shell) report(r *metaquery.Report, back transport.Conn) {
+	for id, p := range s.peers {
+		if p.back != back {
+			continue
+		}
+		if s.o.Reported != nil {
+			s.o.Reported(id, r)
+		}
+		s.handle(scheduler.Event{Report: &scheduler.TaskReport{Worker: id, Report: *r}})
+		return
+	}
+}
+
+// ended takes the end of a worker.
+func (s *shell) ended(e Ended) {
+	delete(s.peers, e.ID)
+	if e.Quick >= mostQuick && !s.ever {
+		s.failure = fmt.Errorf("no worker process can run: %d of them have ended at once, the last with %q", e.Quick, e.Status)
+		return
+	}
+	s.handle(scheduler.Event{Gone: e.ID})
+}
+
+// end ends all workers: by telling them to if the query is over.
+func (s *shell) end(over bool) {
+	grace := time.Duration(0)
+	if over {
+		grace = exitGrace
+		for id := range s.peers {
+			s.tell(id, &metaquery.ToWorker{Exit: true})
+		}
+	}
+	for id := range s.asked {
+		s.answer(id, Response{Error: "the query has ended"})
+	}
+	s.cluster.Close(grace)
+}
+
+// request takes a request of a user.
+func (s *shell) request(r Request) {
+	switch {
+	case r.Query != "" && r.Query != s.o.Config.Query.Graph.Name:
+		r.Answer <- Response{Error: fmt.Sprintf("the query that runs here is %q", s.o.Config.Query.Graph.Name)}
+	case r.Status:
+		r.Answer <- Response{Text: s.status()}
+	case !s.redo.IsZero():
+		r.Answer <- Response{Error: "the scheduler cannot save anything at the moment; try again"}
+	case r.Set != nil:
+		tuples, err := Settings(s.o.Config.Query.Graph, r.Set.Operator, r.Set.Param, r.Set.Value)
+		if err != nil {
+			r.Answer <- Response{Error: err.Error()}
+			return
+		}
+		s.lastAsk++
+		s.asked[s.lastAsk] = r.Answer
+		s.handle(scheduler.Event{Set: &scheduler.SetRequest{ID: s.lastAsk, Tuples: tuples}})
+	default:
+		r.Answer <- Response{Error: "a request is either set or status"}
+	}
+}
+
+func (s *shell) answer(id int64, r Response) {
+	if to, ok := s.asked[id]; ok {
+		delete(s.asked, id)
+		to <- r
+	}
+}
+
+// status is the text for sluice status.
+func (s *shell) status() string {
+	st := s.core.Status()
+	text := st.String()
+	for _, w := range st.Workers {
+		text += fmt.Sprintf("process %d: worker %s\n", s.cluster.PID(w.ID), w.ID)
+	}
+	return text
+}

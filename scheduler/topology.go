@@ -1,0 +1,227 @@
+package scheduler
+
+import (
+	"maps"
+	"slices"
+
+	"sluice/dataflow"
+	"sluice/metaquery"
+)
+
+// task is a task of the query with what the scheduler knows of its instance.
+type task struct {
+	*dataflow.Task
+	out                  []*dataflow.Channel
+	producers, consumers []*task
+	operators            map[string]bool
+	keys                 map[string]bool // of its state
+	sinks                []string
+	sources              bool
+	stateful             bool    // has state that is lost without checkpoints
+	copies               []*task // other tasks that have a state key of it
+	side                 *side   // nil if no standby belongs to it
+
+	// worker is where the instance runs, where it is to be launched, or where a standby would be; "" if
+	// that is not known.
+	worker  WorkerID
+	waiting int64 // since when it has no worker
+
+	instance
+}
+
+// instance is what there is to know of the last instance of a task.
+type instance struct {
+	live     bool // launched, and not known to have failed
+	failed   bool // so that a standby is to take its place
+	launched int64
+	seen     int64 // when the worker last said that it runs
+	ended    int64 // when it was told to end, 0: not
+	// from is the checkpoint that it was launched from, and base are the parameters that it was launched
+	// with and that affect rows. An instance that an earlier term has launched has from = -1 and no base.
+	from int64
+	base []metaquery.Tuple
+	refs []string // of the snapshots that it begins with
+
+	orders metaquery.Orders // the last that were sent
+	sent   int64            // when
+	fences map[string]fence
+
+	heard  bool
+	report metaquery.Report // the last one
+}
+
+// fence is when a consumer was first told of a generation of a producer.
+type fence struct {
+	gen int64
+	seq int64 // of the orders; 0: it began with them
+}
+
+// side is one of several sets of tasks, joined by channels, that do the same work: one is active, the
+// others are standbys.
+type side struct {
+	tasks   []*task
+	keys    map[string]bool
+	exits   map[*task]bool // tasks outside that read from it
+	standby bool           // in the graph; Record.Active may say otherwise
+}
+
+// topology is what follows from the graph alone.
+type topology struct {
+	tasks    []*task // in the order of the query
+	byName   map[string]*task
+	sides    []*side
+	required []string // state keys that a checkpoint needs, sorted
+	sinks    []string // sorted
+}
+
+func newTopology(q *dataflow.Physical, checkpoints bool) *topology {
+	g := &topology{byName: make(map[string]*task)}
+	keys := dataflow.StateKeys(q.Graph)
+	required := make(map[string]bool)
+	holders := make(map[string][]*task)
+	for _, dt := range q.Tasks {
+		t := &task{Task: dt, operators: make(map[string]bool), keys: make(map[string]bool)}
+		for _, op := range dt.Operators {
+			t.operators[op.Name] = true
+			if op.Type == dataflow.NetReader || op.Type == dataflow.NetWriter {
+				continue
+			}
+			t.keys[keys[op]] = true
+			t.add(op)
+			if hasState(op) && checkpoints || merges(op) {
+				required[keys[op]] = true
+			}
+		}
+		for key := range t.keys {
+			holders[key] = append(holders[key], t)
+		}
+		g.sinks = append(g.sinks, t.sinks...)
+		g.tasks = append(g.tasks, t)
+		g.byName[t.Name] = t
+	}
+	g.required = slices.Sorted(maps.Keys(required))
+	slices.Sort(g.sinks)
+	g.channels(q)
+	for _, t := range g.tasks {
+		t.copies = g.sharing(t, holders)
+	}
+	g.findSides()
+	return g
+}
+
+// add notes what an operator makes of its task.
+func (t *task) add(op *dataflow.Operator) {
+	if op.Desc.Source() {
+		t.sources = true
+	}
+	if op.Desc.Sink() {
+		t.sinks = append(t.sinks, op.Name)
+	}
+	t.stateful = t.stateful || hasState(op)
+}
+
+// hasState tells whether an operator's rows depend on those of earlier epochs. What sources and sinks
+// keep is in their logs, not in checkpoints.
+func hasState(op *dataflow.Operator) bool {
+	return !op.Desc.Source() && !op.Desc.Sink() && !op.Properties().Stateless
+}
+
+// merges tells whether an operator waits for several inputs, and so has to know how far each one is.
+func merges(op *dataflow.Operator) bool { return len(op.Inputs) > 1 && !op.Desc.Races }
+
+func (g *topology) channels(q *dataflow.Physical) {
+	for _, ch := range q.Channels {
+		from, to := g.byName[ch.FromTask.Name], g.byName[ch.ToTask.Name]
+		from.out = append(from.out, ch)
+		if !slices.Contains(from.consumers, to) {
+			from.consumers = append(from.consumers, to)
+			to.producers = append(to.producers, from)
+		}
+	}
+}
+
+// sharing are the other tasks that have a state key of t, in the order of the query.
+func (g *topology) sharing(t *task, holders map[string][]*task) []*task {
+	found := make(map[*task]bool)
+	for key := range t.keys {
+		for _, u := range holders[key] {
+			found[u] = u != t
+		}
+	}
+	var list []*task
+	for _, u := range g.tasks {
+		if found[u] {
+			list = append(list, u)
+		}
+	}
+	return list
+}
+
+// findSides divides the tasks of which there are standbys into sides.
+func (g *topology) findSides() {
+	for _, t := range g.tasks {
+		if t.side != nil || !t.hasStandby() {
+			continue
+		}
+		s := &side{keys: make(map[string]bool), exits: make(map[*task]bool), standby: t.Standby}
+		s.grow(t)
+		g.sides = append(g.sides, s)
+	}
+	for _, s := range g.sides {
+		for _, t := range s.tasks {
+			maps.Copy(s.keys, t.keys)
+			for _, u := range t.consumers {
+				if u.side != s {
+					s.exits[u] = true
+				}
+			}
+		}
+	}
+}
+
+// hasStandby tells whether the task is a standby or has one.
+func (t *task) hasStandby() bool {
+	return len(t.copies) > 0 && (t.Standby || slices.ContainsFunc(t.copies, func(u *task) bool { return u.Standby }))
+}
+
+func (s *side) grow(t *task) {
+	if t.side != nil || !t.hasStandby() || t.Standby != s.standby {
+		return
+	}
+	t.side = s
+	s.tasks = append(s.tasks, t)
+	for _, u := range t.producers {
+		s.grow(u)
+	}
+	for _, u := range t.consumers {
+		s.grow(u)
+	}
+}
+
+// replaces tells whether one side can do the work of another one: it has the same state and is read by
+// the same tasks.
+func (s *side) replaces(other *side) bool {
+	return s != other && maps.Equal(s.exits, other.exits) && maps.Equal(s.keys, other.keys)
+}
+
+// downstream are the tasks that read what t gives, directly or not, in the order of the query.
+func (g *topology) downstream(t *task) []*task {
+	found := make(map[*task]bool)
+	var visit func(*task)
+	visit = func(t *task) {
+		for _, u := range t.consumers {
+			if !found[u] {
+				found[u] = true
+				visit(u)
+			}
+		}
+	}
+	visit(t)
+	var list []*task
+	for _, u := range g.tasks {
+		if found[u] {
+			list = append(list, u)
+		}
+	}
+	return list
+}

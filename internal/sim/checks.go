@@ -1,0 +1,143 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sluice/executor"
+	"sluice/metaquery"
+	"sluice/scheduler"
+)
+
+// checks are what has to hold at every step.
+type checks struct {
+	launches map[metaquery.TaskID]scheduler.WorkerID
+	reports  map[metaquery.TaskID]metaquery.Report
+	parts    map[string]int               // parts of each sink that have been looked at
+	epochs   map[string]map[int64]bool    // that have been published, by sink
+	changes  map[string][]metaquery.Tuple // committed changes of each operator's parameter
+	complete int64
+}
+
+func newChecks() checks {
+	return checks{
+		launches: map[metaquery.TaskID]scheduler.WorkerID{}, reports: map[metaquery.TaskID]metaquery.Report{}, parts: map[string]int{},
+		epochs: map[string]map[int64]bool{}, changes: map[string][]metaquery.Tuple{},
+	}
+}
+
+// launched: a generation runs at most once.
+func (c *checks) launched(w *world, k *worker, l metaquery.Launch) {
+	if on, twice := c.launches[l.ID]; twice {
+		w.fail("generation %d of task %s is launched on %s, and was on %s before", l.ID.Gen, l.ID.Task, k.id, on)
+	}
+	c.launches[l.ID] = k.id
+}
+
+// saved: complete checkpoints ascend. What the record has of changes is noted, since it is forgotten later.
+func (c *checks) saved(w *world, r *scheduler.Record) {
+	if r.Checkpoint < c.complete {
+		w.fail("complete checkpoint %d is recorded after %d", r.Checkpoint, c.complete)
+	}
+	if r.Checkpoint > c.complete {
+		w.tracef("checkpoint %d is complete", r.Checkpoint)
+		w.progress()
+	}
+	c.complete = r.Checkpoint
+	for _, t := range r.Changes {
+		name := t.Operator + "." + t.Param
+		if !slices.ContainsFunc(c.changes[name], func(o metaquery.Tuple) bool { return o.Epoch == t.Epoch && o.Value == t.Value }) {
+			c.changes[name] = append(c.changes[name], t)
+			w.tracef("change: %s = %s at %d", name, t.Value, t.Epoch)
+		}
+	}
+}
+
+// reported: what a task says of itself goes forward.
+func (c *checks) reported(w *world, h *host, r metaquery.Report) {
+	old, ok := c.reports[h.id]
+	c.reports[h.id] = r
+	if r.From != h.id {
+		w.fail("%s reports as %v", h, r.From)
+	}
+	if r.Failure != nil {
+		w.fail("%s has failed: %s", h, r.Failure.Error)
+	}
+	if !ok {
+		return
+	}
+	for _, name := range sorted(old.Frontiers) {
+		if r.Frontiers[name] < old.Frontiers[name] {
+			w.fail("%s: the frontier of %s falls from %d to %d", h, name, old.Frontiers[name], r.Frontiers[name])
+		}
+	}
+	if r.Epoch > old.Epoch || r.Cut > old.Cut {
+		w.progress()
+	}
+}
+
+// published: no epoch is published twice.
+func (c *checks) published(w *world, p *published) {
+	seen := c.epochs[p.name]
+	if seen == nil {
+		seen = map[int64]bool{}
+		c.epochs[p.name] = seen
+	}
+	for ; c.parts[p.name] < len(p.parts); c.parts[p.name]++ {
+		q := p.parts[c.parts[p.name]]
+		for e := range epochsOf(q.lines) {
+			if seen[e] {
+				w.fail("%s: epoch %d is published twice", p.name, e)
+			}
+			seen[e] = true
+		}
+	}
+}
+
+func epochsOf(lines []line) map[int64]bool {
+	m := map[int64]bool{}
+	for _, l := range lines {
+		m[l.epoch] = true
+	}
+	return m
+}
+
+// dump tells where everything stands.
+func (w *world) dump() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "checkpoint %d, scheduler %v, record %s\n", w.checks.complete, w.shell != nil, w.record)
+	for _, k := range w.workers {
+		if k.dead {
+			continue
+		}
+		fmt.Fprintf(&b, "%s (cut off: %v)\n", k.id, k.cut)
+		for _, h := range k.hosts {
+			if h.task == nil {
+				fmt.Fprintf(&b, "  %s has not begun\n", h)
+				continue
+			}
+			r := h.task.Report()
+			r.Operators = nil
+			fmt.Fprintf(&b, "  %s: launched at %d, %+v\n", h, h.launch.Checkpoint, r)
+			for _, name := range sorted(h.conns) {
+				c := h.conns[name]
+				to := "nobody"
+				if c.to != nil {
+					to = string(c.to.id)
+				}
+				fmt.Fprintf(&b, "    %s -> %s up %v, %d under way\n", name, to, c.up, c.flying)
+			}
+			fmt.Fprintf(&b, "    %s\n", strings.Join(standing(h.task), "\n    "))
+		}
+	}
+	return b.String()
+}
+
+// standing tells where the channels of an instance stand, as far as it can tell.
+func standing(i *executor.Instance) []string {
+	if d, ok := any(i).(interface{ Dump() []string }); ok {
+		return d.Dump()
+	}
+	return nil
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package sim
+
+// usualSeeds is how many seeds TestSeeds runs.
+const usualSeeds = 2000

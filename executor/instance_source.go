@@ -214,7 +214,10 @@ func (i *Instance) markEpoch(f *instanceFeed) error {
 		f.pending = nil
 	}
 	if every := i.cfg.Launch.Every; every > 0 && m.Epoch > f.last && i.crossed(f.last, m.Epoch) {
-		f.crossings = append(f.crossings, (m.Epoch-1)/every*every)
+		// The checkpoint of a query without state may be complete before its boundary is crossed.
+		if at := (m.Epoch - 1) / every * every; at > i.complete {
+			f.crossings = append(f.crossings, at)
+		}
 	}
 	f.last = max(f.last, m.Epoch)
 	if m.Stop {

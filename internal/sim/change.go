@@ -32,7 +32,9 @@ func (s *shell) requests() {
 			break // one after the other
 		}
 	}
-	if p := &w.plan; p.StopAt > 0 && w.now >= beginning+p.StopAt {
+	if p := &w.plan; p.StopAt > 0 && w.now >= beginning+p.StopAt && !s.stopped && !w.checks.stopping {
+		w.tracef("stop, at the end of what has been read: %v", p.StopEnds)
+		s.stopped = true
 		s.event(scheduler.Event{Stop: &scheduler.StopRequest{End: p.StopEnds}})
 	}
 	w.after(100*millisecond, s.requests)

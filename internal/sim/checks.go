@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"sluice/executor"
 	"sluice/metaquery"
 	"sluice/scheduler"
 )
@@ -18,6 +17,7 @@ type checks struct {
 	epochs   map[string]map[int64]bool    // that have been published, by sink
 	changes  map[string][]metaquery.Tuple // committed changes of each operator's parameter
 	complete int64
+	stopping bool // the record says that the query is being stopped
 }
 
 func newChecks() checks {
@@ -45,6 +45,7 @@ func (c *checks) saved(w *world, r *scheduler.Record) {
 		w.progress()
 	}
 	c.complete = r.Checkpoint
+	c.stopping = r.Stop != 0
 	for _, t := range r.Changes {
 		name := t.Operator + "." + t.Param
 		if !slices.ContainsFunc(c.changes[name], func(o metaquery.Tuple) bool { return o.Epoch == t.Epoch && o.Value == t.Value }) {
@@ -106,38 +107,50 @@ func epochsOf(lines []line) map[int64]bool {
 // dump tells where everything stands.
 func (w *world) dump() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "checkpoint %d, scheduler %v, record %s\n", w.checks.complete, w.shell != nil, w.record)
+	fmt.Fprintf(&b, "checkpoint %d, there is a scheduler: %v\n", w.checks.complete, w.shell != nil)
+	if w.shell != nil {
+		b.WriteString(w.shell.core.Status().String())
+	}
 	for _, k := range w.workers {
 		if k.dead {
 			continue
 		}
 		fmt.Fprintf(&b, "%s (cut off: %v)\n", k.id, k.cut)
 		for _, h := range k.hosts {
-			if h.task == nil {
-				fmt.Fprintf(&b, "  %s has not begun\n", h)
-				continue
-			}
-			r := h.task.Report()
-			r.Operators = nil
-			fmt.Fprintf(&b, "  %s: launched at %d, %+v\n", h, h.launch.Checkpoint, r)
-			for _, name := range sorted(h.conns) {
-				c := h.conns[name]
-				to := "nobody"
-				if c.to != nil {
-					to = string(c.to.id)
-				}
-				fmt.Fprintf(&b, "    %s -> %s up %v, %d under way\n", name, to, c.up, c.flying)
-			}
-			fmt.Fprintf(&b, "    %s\n", strings.Join(standing(h.task), "\n    "))
+			h.dump(&b)
 		}
 	}
 	return b.String()
 }
 
-// standing tells where the channels of an instance stand, as far as it can tell.
-func standing(i *executor.Instance) []string {
-	if d, ok := any(i).(interface{ Dump() []string }); ok {
-		return d.Dump()
+// dump tells where an instance stands.
+func (h *host) dump(b *strings.Builder) {
+	if h.task == nil {
+		fmt.Fprintf(b, "  %s has not begun\n", h)
+		return
 	}
-	return nil
+	r := h.task.Report()
+	fmt.Fprintf(b, "  %s from %d: ended %d, begun %d, cut %d, obeyed %d of term %d", h, h.launch.Checkpoint, r.Epoch, r.Begun, r.Cut, r.Obeyed, r.Term)
+	for _, s := range r.Snapshots {
+		fmt.Fprintf(b, ", %s %d-%d", s.Key, s.Lo, s.Hi)
+	}
+	for _, name := range sorted(r.Frontiers) {
+		fmt.Fprintf(b, ", frontier of %s %d", name, r.Frontiers[name])
+	}
+	if r.Vote != nil {
+		fmt.Fprintf(b, ", vote %+v", *r.Vote)
+	}
+	fmt.Fprintf(b, ", retained %d, backlog %d", r.Retained, r.Backlog)
+	if r.Trimmed || r.Retry != "" || r.Failure != nil {
+		fmt.Fprintf(b, ", trimmed %v, retry %q, failure %v", r.Trimmed, r.Retry, r.Failure)
+	}
+	b.WriteByte('\n')
+	for _, name := range sorted(h.conns) {
+		c := h.conns[name]
+		to := "nobody"
+		if c.to != nil {
+			to = string(c.to.id)
+		}
+		fmt.Fprintf(b, "    %s -> %s up %v, %d under way\n", name, to, c.up, c.flying)
+	}
 }

@@ -14,7 +14,9 @@ type shell struct {
 	core  *scheduler.Core
 	ended bool
 	busy  bool
-	later []scheduler.Event // that came while another one was worked on
+	// stopped: the core has been told to stop.
+	stopped bool
+	later   []scheduler.Event // that came while another one was worked on
 	// asked are decisions that have been recorded and that the core is to be told.
 	asked []decided
 }
@@ -165,8 +167,26 @@ func (s *shell) action(a scheduler.Action) {
 		w.tracef("alert: %s", a.Alert)
 	case a.Done != nil:
 		w.tracef("done: %+v", *a.Done)
+		if p := &w.plan; !a.Done.Finished && a.Done.Error == "" && p.StopAt > 0 && !p.StopEnds {
+			s.goOn()
+			return
+		}
 		w.outcome = &outcome{*a.Done}
 	}
+}
+
+// goOn is what becomes of a query that has been stopped: other processes go on with it later, to the end.
+func (s *shell) goOn() {
+	w := s.world
+	w.plan.StopAt = 0
+	w.checks.stopping = false
+	for _, in := range w.inputs {
+		in.endless = false
+	}
+	for _, k := range w.alive() {
+		k.kill("the query is over")
+	}
+	s.end("the query is over")
 }
 
 // save keeps the record, or fails: then it may have been kept nevertheless, and the core is given up.

@@ -14,7 +14,7 @@ func (w *world) verify() error {
 	if o := w.outcome; o.Error != "" {
 		return fmt.Errorf("the query has ended with an error: %s", o.Error)
 	}
-	if w.outcome.Finished != (w.plan.StopAt == 0 || w.plan.StopEnds) && w.plan.StopAt == 0 {
+	if !w.outcome.Finished {
 		return fmt.Errorf("outcome %+v", w.outcome.Outcome)
 	}
 	want, err := w.expected()

@@ -19,14 +19,18 @@ type worker struct {
 	dead  bool             // it has ended
 	cut   bool             // nothing comes to it from the scheduler, and nothing of it gets there
 	hosts []*host          // that have not ended, by task and generation
+	told  int64            // when there was a scheduler to be heard last
 	seen  map[string]int64 // highest generation of each task that was launched here
 	skew  int64            // of its clock, in microseconds
 }
 
+// silence is after how long without a word of the scheduler a worker ends.
+const silence = 10 * second
+
 // startWorker makes a process, which comes up after a while.
 func (w *world) startWorker() {
 	n := len(w.workers) + 1
-	k := &worker{world: w, id: scheduler.WorkerID(fmt.Sprintf("worker-%d", n)), addr: fmt.Sprintf("addr-%d", n), seen: map[string]int64{}}
+	k := &worker{world: w, id: scheduler.WorkerID(fmt.Sprintf("worker-%d", n)), addr: fmt.Sprintf("addr-%d", n), seen: map[string]int64{}, told: w.now}
 	w.workers = append(w.workers, k)
 	w.after(w.between(5*millisecond, 100*millisecond), func() {
 		k.register()
@@ -53,8 +57,15 @@ func (k *worker) pulse() {
 	if k.dead {
 		return
 	}
-	k.alive()
 	w := k.world
+	if !k.cut && w.shell != nil {
+		k.told = w.now
+	}
+	if w.now-k.told > silence {
+		k.kill("no word from the scheduler")
+		return
+	}
+	k.alive()
 	if w.on(protocol.Restate) {
 		for _, h := range k.hosts {
 			h.report()

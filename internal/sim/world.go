@@ -94,7 +94,8 @@ func (w *world) chance(p float64) bool { return p > 0 && w.rand.Float64() < p }
 func (w *world) fail(format string, args ...any) {
 	if w.err == nil {
 		w.err = fmt.Errorf(format, args...)
-		w.tracef("FAILED: %v", w.err)
+		first, _, _ := strings.Cut(w.err.Error(), "\n")
+		w.tracef("FAILED: %s", first)
 	}
 }
 

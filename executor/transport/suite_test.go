@@ -45,6 +45,7 @@ func TestMemory(t *testing.T) {
 func TestZMQTCP(t *testing.T) {
 	s := suite("zmq", "tcp://127.0.0.1:*")
 	s.Child = &transporttest.Child{Name: "zmq"}
+	s.Hostile = hostileZMQ
 	transporttest.Run(t, s)
 }
 
@@ -52,5 +53,6 @@ func TestZMQIPC(t *testing.T) {
 	s := suite("zmq", "")
 	s.Addr = func(t testing.TB) string { return "ipc://" + t.TempDir() + "/s" }
 	s.Child = &transporttest.Child{Name: "zmq"}
+	s.Hostile = hostileZMQ
 	transporttest.Run(t, s)
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"sync"
-	"syscall"
 
 	"github.com/pebbe/zmq4"
 )
@@ -177,26 +176,29 @@ func (d *zmqDealer) receive() bool {
 		if err != nil {
 			return false
 		}
-		switch {
-		case len(msg) == 1:
+		if len(msg) == 1 {
 			d.h.Message(msg[0])
-		case string(msg[0]) == string(kindEmpty):
-			d.h.Message(msg[1])
-		default:
-			d.control(msg[0])
+		} else if len(msg[0]) == 1 {
+			d.control(msg[0][0], msg[1])
 		}
 	}
 	return true
 }
 
-func (d *zmqDealer) control(kind []byte) {
-	switch string(kind) {
-	case string(kindWho):
+func (d *zmqDealer) control(kind byte, body []byte) {
+	switch kind {
+	case kindWho:
 		d.connected = false
 		d.greet = true
-	case string(kindWelcome):
+	case kindWelcome:
 		d.connected = true
 		d.h.Connected()
+	case kindEmpty:
+		d.h.Message(body)
+	case kindPack:
+		for msg, rest, ok := nextOfPack(body); ok && !d.closed(); msg, rest, ok = nextOfPack(rest) {
+			d.h.Message(msg)
+		}
 	}
 }
 
@@ -218,41 +220,26 @@ func (d *zmqDealer) wants() bool {
 // transmit sends a burst of messages, as far as libzmq takes them.
 func (d *zmqDealer) transmit() {
 	if d.greet {
-		if sendControl(d.s, kindHello, d.hello) == nil {
+		if d.s.sendControl(kindHello, d.hello) == nil {
 			d.greet = false
 		}
 		return
 	}
 	bytes, count := 0, 0
-	for ; count < burst && d.next < len(d.sending); count++ {
-		msg := d.sending[d.next]
-		if sendMessage(d.s, msg) != nil {
+	for range burst {
+		if d.next == len(d.sending) {
 			break
 		}
-		bytes += len(msg)
-		d.sending[d.next] = nil
-		d.next++
+		n, size, err := d.s.sendSome(d.sending[d.next:])
+		if err != nil {
+			break
+		}
+		clear(d.sending[d.next : d.next+n])
+		d.next += n
+		count += n
+		bytes += size
 	}
 	if d.out.release(bytes, count) {
 		drained(d.h)
 	}
-}
-
-// again reports that libzmq has nothing to give, or takes nothing, for now.
-func again(err error) bool { return err != nil && zmq4.AsErrno(err) == zmq4.Errno(syscall.EAGAIN) }
-
-func sendControl(s *zmqSocket, kind byte, body []byte) error {
-	if _, err := s.SendBytes([]byte{kind}, zmq4.SNDMORE|zmq4.DONTWAIT); err != nil {
-		return err
-	}
-	_, err := s.SendBytes(body, zmq4.DONTWAIT)
-	return err
-}
-
-func sendMessage(s *zmqSocket, msg []byte) error {
-	if len(msg) == 0 {
-		return sendControl(s, kindEmpty, nil)
-	}
-	_, err := s.SendBytes(msg, zmq4.DONTWAIT)
-	return err
 }

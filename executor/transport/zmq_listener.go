@@ -254,6 +254,10 @@ func (l *zmqListener) take(id []byte, msg [][]byte) {
 		// Nothing that a producer sends.
 	case msg[0][0] == kindEmpty && len(msg[1]) == 0:
 		l.deliver(p, msg[1])
+	case msg[0][0] == kindPack:
+		for one, rest, ok := nextOfPack(msg[1]); ok; one, rest, ok = nextOfPack(rest) {
+			l.deliver(p, one)
+		}
 	case msg[0][0] == kindHello:
 		l.greet(id, p, msg[1])
 	}
@@ -287,7 +291,7 @@ func (l *zmqListener) tell(id []byte, kind byte) bool {
 	if _, err := l.s.SendBytes(id, zmq4.SNDMORE|zmq4.DONTWAIT); err != nil {
 		return again(err)
 	}
-	return sendControl(l.s, kind, nil) == nil
+	return l.s.sendControl(kind, nil) == nil
 }
 
 func (l *zmqListener) forget(p *zmqPeer) {
@@ -342,27 +346,27 @@ func (l *zmqListener) transmit() bool {
 func (l *zmqListener) transmitTo(p *zmqPeer) (some, all bool) {
 	bytes, count := 0, 0
 	defer func() { p.out.release(bytes, count) }()
-	for count < burst {
+	for range burst {
 		if p.next == len(p.pending) {
 			p.pending, p.next = p.out.take(p.pending), 0
 			if len(p.pending) == 0 {
 				return count > 0, true
 			}
 		}
-		msg := p.pending[p.next]
 		if _, err := l.s.SendBytes(p.id, zmq4.SNDMORE|zmq4.DONTWAIT); again(err) {
 			return count > 0, false
 		} else if err != nil {
 			l.forget(p)
 			return count > 0, true
 		}
-		if sendMessage(l.s, msg) != nil {
+		n, size, err := l.s.sendSome(p.pending[p.next:])
+		if err != nil {
 			return count > 0, false
 		}
-		p.pending[p.next] = nil
-		p.next++
-		bytes += len(msg)
-		count++
+		clear(p.pending[p.next : p.next+n])
+		p.next += n
+		bytes += size
+		count += n
 	}
 	return true, false
 }

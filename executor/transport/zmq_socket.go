@@ -20,6 +20,7 @@ type zmqSocket struct {
 	ready chan struct{} // a token: look at the socket
 	arm   chan struct{} // a token: say it when there is something
 	armed bool          // the owner's: a token is under way
+	pack  []byte        // the owner's: room for packs
 	ended chan struct{} // closed when the watching goroutine has ended
 }
 
@@ -105,4 +106,30 @@ func (z *zmqSocket) parts(first []byte, limit int) ([][]byte, error) {
 			msg = append(msg, p)
 		}
 	}
+}
+
+// again reports that libzmq has nothing to give, or takes nothing, for now.
+func again(err error) bool { return err != nil && zmq4.AsErrno(err) == zmq4.Errno(syscall.EAGAIN) }
+
+// sendControl sends a message of two parts.
+func (z *zmqSocket) sendControl(kind byte, body []byte) error {
+	if _, err := z.SendBytes([]byte{kind}, zmq4.SNDMORE|zmq4.DONTWAIT); err != nil {
+		return err
+	}
+	_, err := z.SendBytes(body, zmq4.DONTWAIT)
+	return err
+}
+
+// sendSome sends the first of msgs, with those after it that fit into a pack. n is how many it sent, and
+// bytes their size.
+func (z *zmqSocket) sendSome(msgs [][]byte) (n, bytes int, err error) {
+	z.pack, n, bytes = appendPack(z.pack[:0], msgs)
+	if n > 1 {
+		return n, bytes, z.sendControl(kindPack, z.pack)
+	}
+	if len(msgs[0]) == 0 {
+		return 1, 0, z.sendControl(kindEmpty, nil)
+	}
+	_, err = z.SendBytes(msgs[0], zmq4.DONTWAIT)
+	return 1, len(msgs[0]), err
 }

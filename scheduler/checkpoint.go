@@ -14,16 +14,19 @@ const mostSnapshots = 256
 // state is a function of the epochs, and what a sink has committed is committed.
 func (c *Core) collect(t *task, r *metaquery.Report) {
 	for _, s := range r.Snapshots {
-		if t.keys[s.Key] && s.Lo >= 0 && s.Lo <= s.Hi && s.Hi > c.rec.Checkpoint {
+		if t.keys[s.Key] && s.Lo >= 0 && s.Lo <= s.Hi && s.Hi > c.rec.Checkpoint && sound(s.Lo) && sound(s.Hi) {
 			c.remember(s)
 		}
 	}
 	for _, sink := range t.sinks {
-		if f, ok := r.Frontiers[sink]; ok && f > c.frontiers[sink] {
+		if f, ok := r.Frontiers[sink]; ok && f > c.frontiers[sink] && sound(f) {
 			c.frontiers[sink] = f
 		}
 	}
 }
+
+// sound tells whether a number can be that of an epoch.
+func sound(epoch int64) bool { return epoch < farEpoch || epoch == metaquery.LastEpoch }
 
 func (c *Core) remember(s metaquery.Snapshot) {
 	list := c.snapshots[s.Key]

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,19 +24,36 @@ func Expand(query *dataflow.Physical, t metaquery.Tuple, catalog dataflow.Catalo
 	}
 	var tuples []metaquery.Tuple
 	for _, op := range named {
-		if d := op.Desc.Param(t.Param); d != nil && d.Settable {
-			t.Operator = op.Name
-			tuples = append(tuples, t)
+		d := op.Desc.Param(t.Param)
+		if d == nil || !d.Settable {
+			continue
 		}
+		if op.Desc.Divides && movesState(query.Graph, op) {
+			return nil, fmt.Errorf("scheduler: set %s.%s: it would give keys to operators that do not have their state", t.Operator, t.Param)
+		}
+		u := t
+		u.Operator = op.Name
+		tuples = append(tuples, u)
 	}
 	if len(tuples) == 0 {
 		return nil, unknownParam(named, t)
 	}
-	return tuples, checkSettings(query, tuples, catalog)
+	if err := checkSettings(query, tuples, catalog); err != nil {
+		return nil, fmt.Errorf("scheduler: set %s.%s: %w", t.Operator, t.Param, err)
+	}
+	return tuples, nil
 }
 
-// meant are the operators that a name stands for, in the order of the graph. If there are none, it may be
-// the operator that others serve.
+// movesState tells whether rows may not be divided in another way by a setting: since the operators that
+// get them keep state, or since it takes several settings that fit each other.
+func movesState(g *dataflow.Graph, op *dataflow.Operator) bool {
+	if !op.Desc.ManyOutputs || op.Origin == nil {
+		return true
+	}
+	return slices.ContainsFunc(g.Named(op.Origin.Of), func(of *dataflow.Operator) bool { return !of.Properties().Stateless })
+}
+
+// meant are the operators that a name stands for, in the order of the graph.
 func meant(g *dataflow.Graph, name string) []*dataflow.Operator {
 	keys := dataflow.StateKeys(g)
 	shared := make(map[string]bool)
@@ -44,7 +62,7 @@ func meant(g *dataflow.Graph, name string) []*dataflow.Operator {
 	}
 	var ops []*dataflow.Operator
 	for _, op := range g.Operators {
-		if shared[keys[op]] || len(shared) == 0 && op.Origin != nil && op.Origin.Of == name {
+		if shared[keys[op]] {
 			ops = append(ops, op)
 		}
 	}
@@ -101,14 +119,16 @@ func checkSettings(query *dataflow.Physical, tuples []metaquery.Tuple, catalog d
 	for _, t := range tuples {
 		setParam(next.Graph.Operator(t.Operator), t.Param, t.Value)
 	}
-	what := fmt.Sprintf("scheduler: set %s.%s", tuples[0].Operator, tuples[0].Param)
-	if diags := dataflow.Resolve(next.Graph, catalog); diags.HasErrors() {
-		return fmt.Errorf("%s: %w", what, diags)
+	for _, d := range dataflow.Resolve(next.Graph, catalog) {
+		if d.Severity == dataflow.Error {
+			d.Pos, d.Operator = dataflow.Pos{}, ""
+			return errors.New(d.String())
+		}
 	}
 	divideAs(query, next)
 	c := dataflow.Compare(query, next)
 	if len(c.Come)+len(c.Go)+len(c.Cut)+len(c.Join)+len(c.Moves)+len(c.Empty) > 0 {
-		return fmt.Errorf("%s: the change is more than a setting, and the query would have to be started again:\n%s", what, c.Text())
+		return fmt.Errorf("the change is more than a setting; the query would have to be started again:\n%s", c.Text())
 	}
 	return nil
 }

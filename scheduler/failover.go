@@ -151,7 +151,7 @@ func (c *Core) launch() {
 // begin makes a new instance of a task, which counts as running from now on.
 func (c *Core) begin(t *task) {
 	t.instance = instance{
-		live: true, launched: c.now, seen: c.now, sent: c.now, from: c.rec.Checkpoint, base: c.baseOf(t),
+		live: true, launched: c.now, seen: c.now, issued: c.now, sent: c.now, from: c.rec.Checkpoint, base: c.baseOf(t),
 		fences: make(map[string]fence),
 	}
 	if len(t.sinks) > 0 && c.rec.Workers[t.Name] != t.worker {

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"fmt"
 	"reflect"
 
 	"sluice/dataflow"
@@ -49,7 +50,7 @@ func (c *Core) sendOrders() {
 			continue
 		}
 		o.Seq++
-		t.orders = o
+		t.orders, t.issued = o, c.now
 		for p, gen := range o.Fences {
 			if t.fences[p].gen != gen {
 				t.fences[p] = fence{gen: gen, seq: o.Seq}
@@ -71,7 +72,13 @@ func (c *Core) repeat() {
 	}
 	for _, t := range c.tasks {
 		obeyed := t.heard && t.report.Term == c.rec.Term && t.report.Obeyed >= t.orders.Seq
-		if t.live && t.orders.Seq > 0 && !obeyed && c.now-t.sent >= resend {
+		if !t.live || t.orders.Seq == 0 || obeyed {
+			continue
+		}
+		if c.now-t.issued >= patience*c.cfg.Liveness {
+			c.alert(fmt.Sprintf("task %s, generation %d, on worker %s does not obey its orders, though the worker is alive", t.Name, c.gen(t), t.worker))
+		}
+		if c.now-t.sent >= resend {
 			c.send(t)
 		}
 	}
@@ -143,6 +150,9 @@ func (c *Core) baseOf(t *task) []metaquery.Tuple {
 func (c *Core) tuplesAtOnce(t *task) []metaquery.Tuple {
 	var list []metaquery.Tuple
 	for _, ch := range t.out {
+		if u := c.byName[ch.ToTask.Name]; c.collecting && !u.live && c.active(u) {
+			continue // it may run where the channel goes now
+		}
 		a := c.addressOf(ch)
 		list = append(list, metaquery.Tuple{Operator: ch.From.Name, Param: metaquery.TargetAddr, Value: a.value, Seq: a.seq})
 	}

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// patience is how many liveness bounds a task that is not needed waits for a worker of its own.
+// patience is how many liveness bounds a task that is not needed waits for a worker of its own, and after
+// how many the user is told of orders that are not obeyed.
 const patience = 10
 
 // place finds workers for tasks that have none, and swaps failed tasks with their standbys.

@@ -92,6 +92,9 @@ func (c *Core) prepare() {
 	c.change.failure, c.change.again = "", false
 	c.rec.Attempt++
 	p := &metaquery.Plan{Attempt: c.rec.Attempt, Epoch: c.high() + c.change.lead}
+	for _, t := range c.rec.Changes {
+		p.Epoch = max(p.Epoch, t.Epoch) // so that the last change counts
+	}
 	for _, t := range c.change.tuples {
 		t.Epoch, t.Seq = p.Epoch, c.nextSeq()
 		p.Tuples = append(p.Tuples, t)

@@ -43,7 +43,8 @@ type instance struct {
 	refs []string // of the snapshots that it begins with
 
 	orders metaquery.Orders // the last that were sent
-	sent   int64            // when
+	issued int64            // when for the first time
+	sent   int64            // when for the last time
 	fences map[string]fence
 
 	heard  bool

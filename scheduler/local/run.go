@@ -9,13 +9,17 @@ import (
 	"time"
 
 	"sluice/executor/transport"
+	"sluice/executor/worker"
 	"sluice/metaquery"
 	"sluice/scheduler"
 )
 
 // Store is what a scheduler must not forget, and what it decides for the store of the query.
 type Store interface {
-	// Save saves a record in the place of the one before.
+	// Begin gives the record that was saved last, nil if there is none, to a new core. All that was saved
+	// before by others is in it, and they cannot save any more.
+	Begin() (*scheduler.Record, error)
+	// Save saves a record in the place of the one before. After an error Begin comes next.
 	Save(r *scheduler.Record) error
 	// Decide is executor.Store.Decide.
 	Decide(attempt int64, commit bool) (committed bool, err error)
@@ -27,8 +31,6 @@ type Store interface {
 type Options struct {
 	Config scheduler.Config
 	Deploy metaquery.Deploy
-	// Record is the one that was saved last; nil for a new query.
-	Record *scheduler.Record
 	Store  Store
 	// Transport carries the control stream. The scheduler listens at Listen.
 	Transport transport.Transport
@@ -64,7 +66,6 @@ const mostQuick = 5
 type shell struct {
 	o       Options
 	core    *scheduler.Core
-	saved   *scheduler.Record
 	redo    time.Time // when to make another core; zero: there is a good one
 	cluster *Cluster
 	inbox   chan incoming
@@ -79,8 +80,9 @@ type shell struct {
 
 // incoming is a message of a worker.
 type incoming struct {
-	msg  []byte
-	back transport.Conn
+	worker scheduler.WorkerID // as its connection is named
+	msg    []byte
+	back   transport.Conn
 }
 
 // peer is a worker that has been heard.
@@ -93,7 +95,7 @@ type peer struct {
 // the error is that of ctx. Other errors say that the workers cannot run, or that nothing can be saved.
 func Run(ctx context.Context, o Options) (scheduler.Outcome, error) {
 	s := &shell{
-		o: o, saved: o.Record, inbox: make(chan incoming, 256), peers: map[scheduler.WorkerID]*peer{},
+		o: o, inbox: make(chan incoming, 256), peers: map[scheduler.WorkerID]*peer{},
 		asked: map[int64]chan<- Response{},
 	}
 	done := make(chan struct{})
@@ -104,8 +106,8 @@ func Run(ctx context.Context, o Options) (scheduler.Outcome, error) {
 	control := listener.Addr()
 	s.cluster = NewCluster(o.Tag, o.Held, func(id scheduler.WorkerID) *exec.Cmd { return o.Command(id, control) })
 	err = s.loop(ctx)
+	close(done) // what workers have still to say must not hold up what they are told
 	s.end(err == nil)
-	close(done)
 	err = errors.Join(err, listener.Close())
 	if err != nil || s.outcome == nil {
 		return scheduler.Outcome{}, err
@@ -120,9 +122,13 @@ type controlHandler struct {
 }
 
 // Message implements transport.Handler.
-func (c controlHandler) Message(_ string, _ int64, msg []byte, back transport.Conn) {
+func (c controlHandler) Message(channel string, _ int64, msg []byte, back transport.Conn) {
+	id, ok := worker.ControlWorker(channel)
+	if !ok {
+		return
+	}
 	select {
-	case c.inbox <- incoming{msg, back}:
+	case c.inbox <- incoming{scheduler.WorkerID(id), msg, back}:
 	case <-c.done:
 	}
 }
@@ -152,9 +158,14 @@ func (s *shell) loop(ctx context.Context) error {
 
 // begin makes a core from what was saved last.
 func (s *shell) begin() {
+	record, err := s.o.Store.Begin()
+	if err != nil {
+		s.giveUp(fmt.Errorf("the scheduler's record cannot be read: %w", err))
+		return
+	}
 	var actions []scheduler.Action
 	s.redo = time.Time{}
-	s.core, actions = scheduler.New(s.o.Config, s.saved)
+	s.core, actions = scheduler.New(s.o.Config, record)
 	s.do(actions)
 }
 
@@ -194,7 +205,6 @@ func (s *shell) do(actions []scheduler.Action) {
 				s.giveUp(fmt.Errorf("the scheduler's record cannot be saved: %w", err))
 				return
 			}
-			s.saved = a.Save
 		case a.Decide != nil:
 			committed, err := s.o.Store.Decide(a.Decide.Attempt, a.Decide.Commit)
 			if err != nil {
@@ -258,73 +268,43 @@ func (s *shell) tell(id scheduler.WorkerID, m *metaquery.ToWorker) {
 	}
 }
 
-// incoming takes a message of a worker.
+// incoming takes a message of a worker, unless it is none of ours or has ended.
 func (s *shell) incoming(in incoming) {
+	if !s.cluster.Known(in.worker) {
+		return
+	}
 	m, err := metaquery.DecodeToScheduler(in.msg)
 	if err != nil {
-		s.o.Alert(err.Error())
+		s.o.Alert(fmt.Sprintf("worker %s: %v", in.worker, err))
 		return
 	}
-	switch {
-	case m.Hello != nil:
-		s.hello(m.Hello, in.back)
-	case m.Alive != nil:
-		s.alive(m.Alive, in.back)
-	case m.Report != nil:
-		s.report(m.Report, in.back)
-	}
-}
-
-// hear notes where a worker can be reached, unless it is none of ours or has ended.
-func (s *shell) hear(id scheduler.WorkerID, back transport.Conn) *peer {
-	if !s.cluster.Known(id) {
-		return nil
-	}
-	p := s.peers[id]
+	p := s.peers[in.worker]
 	if p == nil {
 		p = &peer{}
-		s.peers[id] = p
+		s.peers[in.worker] = p
 	}
-	p.back = back
-	return p
+	p.back = in.back
+	switch {
+	case m.Hello != nil && m.Hello.Error != "":
+		s.failure = fmt.Errorf("worker %s cannot run the query: %s", in.worker, m.Hello.Error)
+	case m.Hello != nil:
+		s.tell(in.worker, &metaquery.ToWorker{Deploy: &s.o.Deploy})
+	case m.Alive != nil:
+		s.alive(in.worker, p, m.Alive)
+	case m.Report != nil:
+		if s.o.Reported != nil {
+			s.o.Reported(in.worker, m.Report)
+		}
+		s.handle(scheduler.Event{Report: &scheduler.TaskReport{Worker: in.worker, Report: *m.Report}})
+	}
 }
 
-func (s *shell) hello(h *metaquery.Hello, back transport.Conn) {
-	id := scheduler.WorkerID(h.Worker)
-	if s.hear(id, back) == nil {
-		return
-	}
-	if h.Error != "" {
-		s.failure = fmt.Errorf("worker %s cannot run the query: %s", id, h.Error)
-		return
-	}
-	s.tell(id, &metaquery.ToWorker{Deploy: &s.o.Deploy})
-}
-
-func (s *shell) alive(a *metaquery.Alive, back transport.Conn) {
-	id := scheduler.WorkerID(a.Worker)
-	p := s.hear(id, back)
-	if p == nil {
-		return
-	}
+func (s *shell) alive(id scheduler.WorkerID, p *peer, a *metaquery.Alive) {
 	if !p.up {
 		p.up, s.ever = true, true
 		s.handle(scheduler.Event{Worker: &scheduler.WorkerUp{ID: id, Addr: a.Addr}})
 	}
 	s.handle(scheduler.Event{Alive: &scheduler.Alive{Worker: id, Addr: a.Addr, Tasks: a.Tasks}})
-}
-
-func (s *shell) report(r *metaquery.Report, back transport.Conn) {
-	for id, p := range s.peers {
-		if p.back != back {
-			continue
-		}
-		if s.o.Reported != nil {
-			s.o.Reported(id, r)
-		}
-		s.handle(scheduler.Event{Report: &scheduler.TaskReport{Worker: id, Report: *r}})
-		return
-	}
 }
 
 // ended takes the end of a worker.
@@ -384,6 +364,9 @@ func (s *shell) answer(id int64, r Response) {
 
 // status is the text for sluice status.
 func (s *shell) status() string {
+	if s.core == nil {
+		return "the scheduler cannot read its record\n"
+	}
 	st := s.core.Status()
 	text := st.String()
 	for _, w := range st.Workers {

@@ -52,6 +52,7 @@ const socketName = "control"
 
 // Socket takes requests on a socket in a directory. Whoever may write to it may send them.
 type Socket struct {
+	path     string
 	listener *net.UnixListener
 	requests chan Request
 	done     chan struct{}
@@ -83,7 +84,7 @@ func OpenSocket(dir string) (*Socket, error) {
 		l.Close()
 		return nil, err
 	}
-	s := &Socket{listener: l, requests: make(chan Request), done: make(chan struct{}), clients: map[net.Conn]bool{}}
+	s := &Socket{path: path, listener: l, requests: make(chan Request), done: make(chan struct{}), clients: map[net.Conn]bool{}}
 	s.over.Go(s.accept)
 	return s, nil
 }
@@ -103,7 +104,7 @@ func through(dir string, f func(short string) error) error {
 func (s *Socket) Requests() <-chan Request { return s.requests }
 
 // Close takes no more requests. Those that have not been answered get no answer.
-func (s *Socket) Close(dir string) error {
+func (s *Socket) Close() error {
 	close(s.done)
 	err := s.listener.Close()
 	s.mu.Lock()
@@ -112,7 +113,7 @@ func (s *Socket) Close(dir string) error {
 	}
 	s.mu.Unlock()
 	s.over.Wait()
-	return errors.Join(err, os.Remove(filepath.Join(dir, socketName)))
+	return errors.Join(err, os.Remove(s.path))
 }
 
 func (s *Socket) accept() {

@@ -1,0 +1,392 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"sluice/dataflow"
+	"sluice/metaquery"
+	"sluice/scheduler"
+)
+
+// world is a cluster in which messages are lost and processes die, and which checks what a Core does.
+type world struct {
+	t       *rapid.T
+	cfg     scheduler.Config
+	core    *scheduler.Core
+	now     int64
+	keys    map[string][]string // state keys of each task
+	sinks   map[string][]string
+	workers []*process
+	wanted  int // workers that are to be started
+	saved   *scheduler.Record
+	store   map[int64]bool // decisions
+	asked   map[int64]bool // decisions that the term has asked for
+	old     []*scheduler.TaskReport
+	done    *scheduler.Outcome
+
+	launched map[metaquery.TaskID]bool
+	complete int64
+}
+
+// process is a worker: it hears what is sent to it when it is heard itself.
+type process struct {
+	id      scheduler.WorkerID
+	dead    bool
+	silent  bool
+	killed  bool // it has been told to end, or will be
+	inbox   []scheduler.Action
+	running map[string]*runner
+}
+
+// runner is a running instance.
+type runner struct {
+	id     metaquery.TaskID
+	orders metaquery.Orders
+	report metaquery.Report
+}
+
+func newWorld(t *rapid.T, query *dataflow.Physical, checkpoints bool) *world {
+	w := &world{
+		t: t, now: 1_000_000_000_000_000, keys: make(map[string][]string), sinks: make(map[string][]string),
+		store: make(map[int64]bool), launched: make(map[metaquery.TaskID]bool),
+		cfg: scheduler.Config{Query: query, Every: 10, Flight: 4, Workers: 3, Checkpoints: checkpoints},
+	}
+	keys := dataflow.StateKeys(query.Graph)
+	for _, task := range query.Tasks {
+		for _, op := range task.Operators {
+			if op.Desc.Sink() {
+				w.sinks[task.Name] = append(w.sinks[task.Name], op.Name)
+			} else if op.Type != dataflow.NetReader && op.Type != dataflow.NetWriter {
+				w.keys[task.Name] = append(w.keys[task.Name], keys[op])
+			}
+		}
+	}
+	w.restart()
+	return w
+}
+
+// restart begins a term.
+func (w *world) restart() {
+	w.asked = make(map[int64]bool)
+	core, actions := scheduler.New(w.cfg, w.saved)
+	w.core = core
+	w.do(actions, len(actions))
+}
+
+// handle gives the Core an event; now and then the scheduler dies between two actions.
+func (w *world) handle(e scheduler.Event) {
+	e.Now = w.now
+	actions := w.core.Handle(e)
+	if len(actions) > 0 && rapid.IntRange(0, 39).Draw(w.t, "crash") == 39 {
+		w.do(actions, rapid.IntRange(0, len(actions)-1).Draw(w.t, "after"))
+		w.restart()
+		return
+	}
+	w.do(actions, len(actions))
+}
+
+// do carries out the first n actions.
+func (w *world) do(actions []scheduler.Action, n int) {
+	for _, a := range actions[:n] {
+		switch {
+		case a.Save != nil:
+			w.save(a.Save)
+		case a.Start > 0:
+			w.wanted += a.Start
+		case a.Kill != "":
+			w.process(a.Kill).killed = true
+		case a.Launch != nil:
+			w.checkLaunch(a.Launch)
+			w.send(a.Launch.Worker, a)
+		case a.End != nil:
+			w.send(a.End.Worker, a)
+		case a.Orders != nil:
+			w.checkOrders(a.Orders.Orders)
+			w.send(a.Orders.Worker, a)
+		case a.Decide != nil:
+			w.decide(*a.Decide)
+		case a.Done != nil:
+			w.done = a.Done
+		}
+	}
+}
+
+func (w *world) process(id scheduler.WorkerID) *process {
+	i := slices.IndexFunc(w.workers, func(p *process) bool { return p.id == id })
+	if i < 0 {
+		w.t.Fatalf("there is no worker %s", id)
+	}
+	return w.workers[i]
+}
+
+func (w *world) send(id scheduler.WorkerID, a scheduler.Action) {
+	p := w.process(id)
+	p.inbox = append(p.inbox, a)
+}
+
+func (w *world) save(r *scheduler.Record) {
+	if w.saved != nil {
+		for task, gen := range w.saved.Generations {
+			if r.Generations[task] < gen {
+				w.t.Fatalf("the generation of %s goes back from %d to %d", task, gen, r.Generations[task])
+			}
+		}
+		if r.Checkpoint < w.saved.Checkpoint || r.Term < w.saved.Term || r.Attempt < w.saved.Attempt {
+			w.t.Fatalf("the record goes back: %+v after %+v", r, w.saved)
+		}
+	}
+	w.saved = r
+}
+
+func (w *world) checkOrders(o metaquery.Orders) {
+	if o.Complete < w.complete {
+		w.t.Fatalf("checkpoint %d is announced after %d", o.Complete, w.complete)
+	}
+	if o.Complete > w.saved.Checkpoint {
+		w.t.Fatalf("checkpoint %d is announced and not saved", o.Complete)
+	}
+	w.complete = o.Complete
+}
+
+// checkLaunch: no instance is launched twice, none before it has been recorded, none before all consumers
+// that run drop what came before it, and no sink beside another one.
+func (w *world) checkLaunch(l *scheduler.TaskLaunch) {
+	if w.launched[l.ID] {
+		w.t.Fatalf("%v is launched twice", l.ID)
+	}
+	w.launched[l.ID] = true
+	if w.saved.Generations[l.ID.Task] != l.ID.Gen {
+		w.t.Fatalf("%v is launched, and %d recorded", l.ID, w.saved.Generations[l.ID.Task])
+	}
+	w.checkOrders(l.Orders)
+	for _, ch := range w.cfg.Query.Channels {
+		if ch.FromTask.Name == l.ID.Task && l.ID.Gen > 1 {
+			w.checkFence(ch.ToTask.Name, l.ID)
+		}
+	}
+	if len(w.sinks[l.ID.Task]) == 0 {
+		return
+	}
+	for _, p := range w.workers {
+		if r := p.running[l.ID.Task]; r != nil && !p.dead && !p.ends(r.id) {
+			w.t.Fatalf("%v is launched while %v runs on %s", l.ID, r.id, p.id)
+		}
+	}
+}
+
+func (w *world) checkFence(consumer string, id metaquery.TaskID) {
+	for _, p := range w.workers {
+		r := p.running[consumer]
+		if r == nil || p.dead || p.killed || r.id.Gen != w.saved.Generations[consumer] || p.ends(r.id) {
+			continue
+		}
+		if r.orders.Fences[id.Task] < id.Gen {
+			w.t.Fatalf("%v is launched before %v on %s drops what came before it", id, r.id, p.id)
+		}
+	}
+}
+
+// ends tells whether the process will end an instance as soon as it hears again.
+func (p *process) ends(id metaquery.TaskID) bool {
+	return slices.ContainsFunc(p.inbox, func(a scheduler.Action) bool { return a.End != nil && a.End.ID == id })
+}
+
+func (w *world) decide(d scheduler.Decision) {
+	if w.asked[d.Attempt] {
+		w.t.Fatalf("attempt %d is decided twice", d.Attempt)
+	}
+	w.asked[d.Attempt] = true
+	committed, known := w.store[d.Attempt]
+	if !known {
+		committed = d.Commit && rapid.IntRange(0, 9).Draw(w.t, "first") > 0
+		w.store[d.Attempt] = committed
+	}
+	actions := w.core.Decided(d, committed)
+	w.do(actions, len(actions))
+}
+
+// pump lets a process hear what was sent to it.
+func (p *process) pump() {
+	for _, a := range p.inbox {
+		switch {
+		case a.Launch != nil:
+			p.running[a.Launch.ID.Task] = &runner{id: a.Launch.ID, orders: a.Launch.Orders, report: metaquery.Report{From: a.Launch.ID, Epoch: a.Launch.Checkpoint}}
+		case a.End != nil:
+			if r := p.running[a.End.ID.Task]; r != nil && r.id == a.End.ID {
+				delete(p.running, a.End.ID.Task)
+			}
+		case a.Orders != nil:
+			r := p.running[a.Orders.To.Task]
+			if r != nil && r.id == a.Orders.To && (a.Orders.Term > r.orders.Term || a.Orders.Term == r.orders.Term && a.Orders.Seq > r.orders.Seq) {
+				r.orders = a.Orders.Orders
+			}
+		}
+	}
+	p.inbox = nil
+}
+
+func (w *world) start() {
+	w.wanted--
+	p := &process{id: scheduler.WorkerID(fmt.Sprintf("w%02d", len(w.workers)+1)), running: make(map[string]*runner)}
+	w.workers = append(w.workers, p)
+	w.handle(scheduler.Event{Worker: &scheduler.WorkerUp{ID: p.id, Addr: string(p.id) + ":1"}})
+}
+
+// alive lets a process hear and be heard.
+func (w *world) alive(p *process) {
+	p.pump()
+	a := &scheduler.Alive{Worker: p.id, Addr: string(p.id) + ":1"}
+	for _, task := range slices.Sorted(maps.Keys(p.running)) {
+		a.Tasks = append(a.Tasks, p.running[task].id)
+	}
+	w.handle(scheduler.Event{Alive: a})
+}
+
+// report lets an instance go on by some epochs, or to the end, and tell.
+func (w *world) report(p *process, r *runner, epochs int64) {
+	rep := &r.report
+	rep.Seq++
+	rep.Term, rep.Obeyed = r.orders.Term, r.orders.Seq
+	from := rep.Epoch
+	if epochs == metaquery.LastEpoch {
+		rep.Epoch = metaquery.LastEpoch
+	} else if from != metaquery.LastEpoch {
+		rep.Epoch += epochs
+		rep.Begun, rep.Cut = rep.Epoch+1, rep.Epoch+1
+	}
+	rep.Snapshots, rep.Frontiers = nil, make(map[string]int64)
+	for _, key := range w.keys[r.id.Task] {
+		rep.Snapshots = append(rep.Snapshots, metaquery.Snapshot{Key: key, Lo: from, Hi: rep.Epoch, Ref: fmt.Sprint(key, rep.Epoch)})
+	}
+	for _, sink := range w.sinks[r.id.Task] {
+		rep.Frontiers[sink] = rep.Epoch
+	}
+	rep.CaughtUp = true
+	rep.Vote = nil
+	if plan := r.orders.Plan; plan != nil {
+		rep.Vote = &metaquery.Vote{Attempt: plan.Attempt, Late: rep.Epoch >= plan.Epoch}
+	}
+	sent := *rep
+	tr := &scheduler.TaskReport{Worker: p.id, Report: sent}
+	w.old = append(w.old, tr)
+	w.handle(scheduler.Event{Report: tr})
+}
+
+func (w *world) living() []*process {
+	return slices.DeleteFunc(slices.Clone(w.workers), func(p *process) bool { return p.dead || p.silent })
+}
+
+// step is something that happens.
+func (w *world) step() {
+	t := w.t
+	living := w.living()
+	what := rapid.IntRange(0, 99).Draw(t, "what")
+	switch {
+	case what < 8 && w.wanted > 0:
+		w.start()
+	case what < 30:
+		w.now += rapid.Int64Range(10_000, 400_000).Draw(t, "time")
+		w.handle(scheduler.Event{Tick: true})
+	case what < 34:
+		w.silence()
+	case what < 36:
+		w.restart()
+	case what < 40 && len(w.old) > 0:
+		w.handle(scheduler.Event{Report: rapid.SampledFrom(w.old).Draw(t, "stale")})
+	case what < 43:
+		w.handle(scheduler.Event{Set: &scheduler.SetRequest{ID: 1, Tuples: []metaquery.Tuple{
+			{Operator: w.cfg.Query.Tasks[rapid.IntRange(0, len(w.cfg.Query.Tasks)-1).Draw(t, "task")].Operators[0].Name, Param: "p", Value: "v"}}}})
+	case len(living) == 0:
+	case what < 65:
+		w.alive(rapid.SampledFrom(living).Draw(t, "alive"))
+	default:
+		p := rapid.SampledFrom(living).Draw(t, "worker")
+		p.pump()
+		if len(p.running) == 0 {
+			return
+		}
+		task := rapid.SampledFrom(slices.Sorted(maps.Keys(p.running))).Draw(t, "task")
+		r := p.running[task]
+		if what == 99 {
+			r.report.Trimmed = true
+		}
+		w.report(p, r, rapid.Int64Range(0, 6).Draw(t, "epochs"))
+	}
+}
+
+// silence changes whether a process is heard, or lives.
+func (w *world) silence() {
+	if len(w.workers) == 0 {
+		return
+	}
+	p := rapid.SampledFrom(w.workers).Draw(w.t, "process")
+	switch {
+	case p.dead:
+	case p.killed || rapid.Bool().Draw(w.t, "dies"):
+		w.die(p)
+	default:
+		p.silent = !p.silent
+	}
+}
+
+func (w *world) die(p *process) {
+	p.dead = true
+	w.handle(scheduler.Event{Gone: p.id})
+}
+
+// heal lets nothing more fail, until the query is finished.
+func (w *world) heal() {
+	for range 200 {
+		if w.done != nil && w.done.Finished {
+			return
+		}
+		for w.wanted > 0 {
+			w.start()
+		}
+		w.now += 100_000
+		w.handle(scheduler.Event{Tick: true})
+		for _, p := range w.workers {
+			if p.killed && !p.dead {
+				w.die(p)
+			}
+			p.silent = false
+			if p.dead {
+				continue
+			}
+			w.alive(p)
+			for _, task := range slices.Sorted(maps.Keys(p.running)) {
+				if r := p.running[task]; r != nil {
+					r.report.Trimmed = false
+					w.report(p, r, metaquery.LastEpoch)
+				}
+			}
+		}
+	}
+	w.t.Fatalf("the query does not end:\n%s", w.core.Status())
+}
+
+// TestRandom: whatever happens, in whatever order, the rules hold, and when nothing more happens the query
+// ends.
+func TestRandom(t *testing.T) {
+	var queries []*dataflow.Physical
+	for _, rewrites := range [][]string{
+		{"pipeline:late"}, {"hot-standby:count"}, {"checkpoint:count"}, {"partition:count:k=2", "hot-standby:count.1"},
+		{"standby:late", "checkpoint:count"},
+	} {
+		queries = append(queries, compileQuery(t, rewritesOf(rewrites)))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, rapid.SampledFrom(queries).Draw(t, "query"), rapid.Bool().Draw(t, "checkpoints"))
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			if w.done == nil {
+				w.step()
+			}
+		}
+		w.heal()
+	})
+}

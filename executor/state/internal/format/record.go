@@ -44,8 +44,12 @@ func Seal(b []byte, start int) {
 }
 
 // Sum is the checksum of a record.
-func Sum(length, payload []byte) uint32 {
-	return crc32.Update(crc32.Update(0, Castagnoli, length), Castagnoli, payload)
+func Sum(length, payload []byte) uint32 { return SumParts(length, payload, nil) }
+
+// SumParts is the checksum of a record whose payload is in two parts.
+func SumParts(length, payload, rest []byte) uint32 {
+	sum := crc32.Update(crc32.Update(0, Castagnoli, length), Castagnoli, payload)
+	return crc32.Update(sum, Castagnoli, rest)
 }
 
 // Payload returns the payload of the record at the beginning of b. A payload is never empty, so

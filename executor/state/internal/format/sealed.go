@@ -20,18 +20,27 @@ const maxSealed = 64 << 20
 
 const sealedVersion = 1
 
+// Sealed is the content of a file of this kind.
+func Sealed(kind string, text []byte) ([]byte, error) {
+	if len(text) > maxSealed {
+		return nil, fmt.Errorf("a text of %d bytes is too long, %d are possible", len(text), maxSealed)
+	}
+	head := fmt.Sprintf("sluice-%s %d %d %08x\n", kind, sealedVersion, len(text), crc32.Checksum(text, Castagnoli))
+	return append([]byte(head), text...), nil
+}
+
 // WriteSealed creates path. The file is whole when it returns nil, but not yet on the disk unless sync is set.
 func WriteSealed(path, kind string, text []byte, sync bool) (err error) {
-	if len(text) > maxSealed {
-		return fmt.Errorf("%s: a text of %d bytes is too long, %d are possible", path, len(text), maxSealed)
+	b, err := Sealed(kind, text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	head := fmt.Sprintf("sluice-%s %d %d %08x\n", kind, sealedVersion, len(text), crc32.Checksum(text, Castagnoli))
-	if _, err := f.Write(append([]byte(head), text...)); err != nil {
+	if _, err := f.Write(b); err != nil {
 		return err
 	}
 	if sync {

@@ -107,7 +107,7 @@ type sender interface {
 
 func newNode(op *dataflow.Operator, dir string) *node {
 	n := &node{in: make([]inPort, len(op.Inputs)), watermark: batch.MinWatermark}
-	n.ctx = operators.Context{Op: op, Clock: &n.clock, Counters: &operators.Counters{}, Dir: dir}
+	n.ctx = operators.Context{Op: op, Clock: &n.clock, Epoch: &n.now, Counters: &operators.Counters{}, Dir: dir}
 	for i := range n.in {
 		n.in[i].watermark = batch.MinWatermark
 	}

@@ -48,6 +48,8 @@ type Context struct {
 	Outputs []Output
 	// Clock points at the clock of the epoch that is being worked on.
 	Clock *int64
+	// Epoch points at the number of the epoch that is being worked on.
+	Epoch *int64
 	// Counters collects what happened to rows.
 	Counters *Counters
 	// Dir is the folder against which relative paths are taken.

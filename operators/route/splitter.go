@@ -129,7 +129,6 @@ type splitter struct {
 	keys  *keyGroups // nil: by epoch
 	owner *routes
 	sels  [][]int32
-	epoch int64 // the last that has ended; the turn follows from it alone
 	out   batch.Batch
 }
 
@@ -158,7 +157,8 @@ func NewSplitter(ctx *operators.Context) (operators.Operator, error) {
 // Process implements operators.Operator.
 func (s *splitter) Process(_ int, b *batch.Batch) error {
 	if s.keys == nil {
-		return s.ctx.Outputs[s.epoch%int64(len(s.ctx.Outputs))].Emit(b)
+		// The turn follows from the epoch's number alone: an instance that begins later takes the same.
+		return s.ctx.Outputs[(*s.ctx.Epoch-1)%int64(len(s.ctx.Outputs))].Emit(b)
 	}
 	hashes := s.keys.eval(*s.ctx.Clock, b)
 	for i := range s.sels {
@@ -188,10 +188,7 @@ func (s *splitter) Process(_ int, b *batch.Batch) error {
 }
 
 // EndEpoch implements operators.Operator.
-func (s *splitter) EndEpoch(m operators.Mark) error {
-	s.epoch = m.Epoch
-	return nil
-}
+func (s *splitter) EndEpoch(operators.Mark) error { return nil }
 
 // Set implements operators.Settable.
 func (s *splitter) Set(param, value string) error {

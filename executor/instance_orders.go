@@ -193,8 +193,14 @@ func (i *Instance) consider(p *metaquery.Plan) error {
 	return nil
 }
 
-// late reports whether a node has begun the plan's epoch already.
+// late reports whether a node has begun the plan's epoch already, or a source has cut it: a source's log
+// tells what no other task can, that an earlier instance of some task may have been past the epoch.
 func (i *Instance) late(p *metaquery.Plan) bool {
+	for _, f := range i.feeds {
+		if f.highest() >= p.Epoch {
+			return true
+		}
+	}
 	for _, n := range i.task.nodes {
 		if i.concerns(n, p) && max(n.epoch, n.now) >= p.Epoch {
 			return true

@@ -100,7 +100,11 @@ func (i *Instance) mayCut(f *instanceFeed) time.Duration {
 	switch {
 	case f.ended && !f.log.replays(), f.stoppedAt > 0 && f.stoppedAt >= stop:
 		return -1
-	case f.log.replays(), stop < 0, stop > f.last:
+	case f.log.replays():
+		return 0
+	case i.holds(f):
+		return -1
+	case stop < 0, stop > f.last:
 		return 0
 	case i.braked(f) && !i.needsBoundary(f):
 		return -1
@@ -111,6 +115,23 @@ func (i *Instance) mayCut(f *instanceFeed) time.Duration {
 		}
 	}
 	return 0
+}
+
+// holds reports whether the source's next epoch waits for the decision of a plan.
+func (i *Instance) holds(f *instanceFeed) bool {
+	return i.plan != nil && i.cfg.Off.On(protocol.Hold) && i.nextNumber(f, i.braked(f)) >= i.plan.Epoch
+}
+
+// highest is the highest epoch that has been cut of the source, by whatever instance.
+func (f *instanceFeed) highest() int64 {
+	high := f.last
+	if n := len(f.log.replay); n > 0 {
+		high = max(high, f.log.replay[n-1].Epoch)
+	}
+	if f.pending != nil {
+		high = max(high, f.pending.Epoch)
+	}
+	return high
 }
 
 // braked reports whether the source may cut no epoch with rows.
@@ -147,6 +168,9 @@ func (i *Instance) cut(ctx context.Context, f *instanceFeed) error {
 	stops := i.orders.Stop > f.last
 	empty := stops || i.orders.Stop == 0 && i.braked(f)
 	m := operators.Mark{Epoch: i.nextNumber(f, empty && !stops), Prev: f.last, Clock: i.env.Now(), Stop: stops}
+	if i.plan != nil && i.cfg.Off.On(protocol.Hold) && m.Epoch >= i.plan.Epoch {
+		return nil // the clock has gone on since mayCut asked
+	}
 	f.cut = state.Epoch{Source: f.ctx.Op.Name, Epoch: m.Epoch, Prev: m.Prev}
 	most := f.opts.Rows
 	if empty {

@@ -8,13 +8,32 @@ import (
 
 	"sluice/executor"
 	"sluice/executor/state"
+	"sluice/executor/state/shared"
+	"sluice/internal/protocol"
 )
 
-// disk is a store as each process sees it: slow, failing now and then, and perhaps the last thing that
-// the process does. What it does is done by the store that all processes share.
+// disk is what all processes share. Each sees it by a store of its own: slow, failing now and then, and
+// perhaps the last thing that the process does. It remembers more than a store has to.
 type disk struct {
-	world *world
-	store *memory
+	world   *world
+	memory  *shared.Memory
+	history map[string][]state.Epoch // all entries that count of each source's log, those that have been trimmed too
+	commits map[string]commit        // the last of each sink
+	// unsealed are the logs of sources that all generations write to, if no generation seals them.
+	unsealed map[string]executor.SourceLog
+}
+
+// commit is what the log of a sink has last.
+type commit struct {
+	epoch   int64
+	witness []byte
+}
+
+func newDisk(w *world) *disk {
+	return &disk{
+		world: w, memory: shared.NewMemory(nil), history: map[string][]state.Epoch{}, commits: map[string]commit{},
+		unsealed: map[string]executor.SourceLog{},
+	}
 }
 
 var errDisk = fmt.Errorf("sim: the disk is full: %w", syscall.ENOSPC)
@@ -23,27 +42,34 @@ var errDisk = fmt.Errorf("sim: the disk is full: %w", syscall.ENOSPC)
 var errDead = errors.New("sim: the process has ended")
 
 // open gives the store as a worker sees it.
-func (d *disk) open(k *worker) executor.Store { return &workerStore{d, k} }
+func (d *disk) open(k *worker) executor.Store {
+	p, err := d.memory.Open(string(k.id), false)
+	if err != nil {
+		d.world.fail("%s cannot open the store: %v", k.id, err)
+	}
+	return &workerStore{Process: p, disk: d, worker: k}
+}
 
 // workerStore implements executor.Store for the processes of one worker.
 type workerStore struct {
-	*disk
+	*shared.Process
+	disk   *disk
 	worker *worker
 }
 
 // write does one operation, or fails without having done it; the process may end before or after.
 func (s *workerStore) write(do func() error) error {
-	w := s.world
+	w := s.disk.world
 	switch {
 	case s.worker.dead:
 		return errDead
 	case w.chance(w.plan.DiskFails):
 		return errDisk
 	case w.faults() && w.chance(w.plan.DiesWriting):
+		w.fault()
 		if w.chance(0.5) {
 			_ = do()
 		}
-		w.tracef("while %s writes:", s.worker.id)
 		s.worker.kill("in the middle of a write")
 		return errDead
 	}
@@ -51,10 +77,10 @@ func (s *workerStore) write(do func() error) error {
 }
 
 func (s *workerStore) read() error {
-	switch {
+	switch w := s.disk.world; {
 	case s.worker.dead:
 		return errDead
-	case s.world.chance(s.world.plan.DiskFails):
+	case w.chance(w.plan.DiskFails):
 		return errDisk
 	}
 	return nil
@@ -65,27 +91,50 @@ func (s *workerStore) OpenSource(source string, gen int64) (executor.SourceLog, 
 	var log executor.SourceLog
 	var entries []state.Epoch
 	err := s.write(func() (err error) {
-		log, entries, err = s.store.OpenSource(source, gen)
+		log, entries, err = s.disk.openSource(s.Process, source, gen)
 		return err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	return &sourceLog{s, log, source}, entries, nil
+	return &sourceLog{SourceLog: log, store: s, source: source}, entries, nil
 }
 
+func (d *disk) openSource(p *shared.Process, source string, gen int64) (executor.SourceLog, []state.Epoch, error) {
+	if d.world.on(protocol.Seal) {
+		return p.OpenSource(source, gen)
+	}
+	if log := d.unsealed[source]; log != nil {
+		return log, slices.Clone(d.history[source]), nil
+	}
+	all, err := d.memory.Open("all", false)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, entries, err := all.OpenSource(source, gen)
+	d.unsealed[source] = log
+	return log, entries, err
+}
+
+// sourceLog is a log as one process has it.
 type sourceLog struct {
+	executor.SourceLog
 	store  *workerStore
-	log    executor.SourceLog
 	source string
 }
 
 // Append implements executor.SourceLog.
 func (l *sourceLog) Append(e state.Epoch) error {
+	d := l.store.disk
 	return l.store.write(func() error {
-		err := l.log.Append(e)
+		if n := len(d.history[l.source]); !d.world.on(protocol.Seal) && n > 0 && d.history[l.source][n-1].Epoch >= e.Epoch {
+			return nil // another one has cut the epoch, and nobody is told
+		}
+		err := l.SourceLog.Append(e)
 		if err == nil {
-			l.store.world.progress()
+			e.Position = slices.Clone(e.Position)
+			d.history[l.source] = append(d.history[l.source], e)
+			d.world.progress()
 		}
 		return err
 	})
@@ -93,11 +142,16 @@ func (l *sourceLog) Append(e state.Epoch) error {
 
 // Trim implements executor.SourceLog.
 func (l *sourceLog) Trim(epoch int64) error {
-	return l.store.write(func() error { return l.log.Trim(epoch) })
+	return l.store.write(func() error { return l.SourceLog.Trim(epoch) })
 }
 
 // Close implements executor.SourceLog.
-func (l *sourceLog) Close() error { return l.log.Close() }
+func (l *sourceLog) Close() error {
+	if !l.store.disk.world.on(protocol.Seal) {
+		return nil
+	}
+	return l.SourceLog.Close()
+}
 
 // OpenSink implements executor.Store.
 func (s *workerStore) OpenSink(sink string, gen int64) (executor.SinkLog, int64, []byte, error) {
@@ -105,33 +159,38 @@ func (s *workerStore) OpenSink(sink string, gen int64) (executor.SinkLog, int64,
 	var epoch int64
 	var witness []byte
 	err := s.write(func() (err error) {
-		log, epoch, witness, err = s.store.OpenSink(sink, gen)
+		log, epoch, witness, err = s.Process.OpenSink(sink, gen)
 		return err
 	})
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	return &sinkLog{s, log}, epoch, witness, nil
+	return &sinkLog{SinkLog: log, store: s, sink: sink}, epoch, witness, nil
 }
 
+// sinkLog is a log as one process has it.
 type sinkLog struct {
+	executor.SinkLog
 	store *workerStore
-	log   executor.SinkLog
+	sink  string
 }
 
 // Commit implements executor.SinkLog.
 func (l *sinkLog) Commit(epoch int64, witness []byte) error {
-	return l.store.write(func() error { return l.log.Commit(epoch, witness) })
+	return l.store.write(func() error {
+		err := l.SinkLog.Commit(epoch, witness)
+		if err == nil {
+			l.store.disk.commits[l.sink] = commit{epoch, slices.Clone(witness)}
+		}
+		return err
+	})
 }
-
-// Close implements executor.SinkLog.
-func (l *sinkLog) Close() error { return l.log.Close() }
 
 // WriteSnapshot implements executor.Store.
 func (s *workerStore) WriteSnapshot(key string, gen, lo, hi int64, fingerprint string, write func(keep func(group int, piece []byte) error) error) (string, error) {
 	var ref string
 	err := s.write(func() (err error) {
-		ref, err = s.store.WriteSnapshot(key, gen, lo, hi, fingerprint, write)
+		ref, err = s.Process.WriteSnapshot(key, gen, lo, hi, fingerprint, write)
 		return err
 	})
 	return ref, err
@@ -142,14 +201,14 @@ func (s *workerStore) ReadSnapshot(ref string, f func(group int, piece []byte) e
 	if err := s.read(); err != nil {
 		return "", err
 	}
-	return s.store.ReadSnapshot(ref, f)
+	return s.Process.ReadSnapshot(ref, f)
 }
 
 // Decide implements executor.Store.
 func (s *workerStore) Decide(attempt int64, commit bool) (bool, error) {
 	var committed bool
 	err := s.write(func() (err error) {
-		committed, err = s.store.Decide(attempt, commit)
+		committed, err = s.Process.Decide(attempt, commit)
 		return err
 	})
 	return committed, err
@@ -160,7 +219,7 @@ func (s *workerStore) Decided(attempt int64) (committed, known bool, err error) 
 	if err := s.read(); err != nil {
 		return false, false, err
 	}
-	return s.store.Decided(attempt)
+	return s.Process.Decided(attempt)
 }
 
 // diskDelay is how long work in the background takes.
@@ -171,8 +230,5 @@ func (w *world) diskDelay() int64 {
 	return w.between(100, 5*millisecond)
 }
 
-// crashed drops what only the process had.
-func (d *disk) crashed(*worker) {}
-
-// epochs gives the whole log of a source, trimmed entries too.
-func (d *disk) epochs(source string) []state.Epoch { return slices.Clone(d.store.history[source]) }
+// crashed ends the store of a process; what has been acknowledged stays.
+func (d *disk) crashed(k *worker) { d.memory.Crash(string(k.id), nil) }

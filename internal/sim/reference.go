@@ -67,7 +67,7 @@ func (w *world) expected() (map[string][]line, error) {
 	}
 	for _, c := range r.task.Sources() {
 		r.sources = append(r.sources, &logged{
-			name: c.Op.Name, in: w.inputs[c.Op.Name], schema: c.Op.Outputs[0].Schema, entries: w.disk.epochs(c.Op.Name),
+			name: c.Op.Name, in: w.inputs[c.Op.Name], schema: c.Op.Outputs[0].Schema, entries: w.disk.history[c.Op.Name],
 			last: operators.Mark{Watermark: batch.MinWatermark},
 		})
 	}

@@ -17,7 +17,7 @@ type result struct {
 // run runs a plan. all, if not nil, is told everything that happens.
 func (p plan) run(all func(string)) (r result) {
 	w := &world{plan: p, rand: rand.New(rand.NewPCG(p.Seed, 2)), now: beginning, moved: beginning, checks: newChecks(), trace: &trace{all: all}}
-	w.disk = &disk{world: w, store: newMemory(p.Off)}
+	w.disk = newDisk(w)
 	r.world = w
 	if r.err = w.drawWorkload(); r.err != nil {
 		return r
@@ -75,7 +75,7 @@ func (r result) describe() string {
 	}
 	for _, name := range sorted(w.inputs) {
 		fmt.Fprintf(&b, "log of %s, whose input has %d rows:", name, len(w.inputs[name].rows))
-		for _, e := range w.disk.epochs(name) {
+		for _, e := range w.disk.history[name] {
 			fmt.Fprintf(&b, " %d<%d:%d", e.Prev, e.Epoch, e.Rows)
 			if e.End {
 				b.WriteString("E")
@@ -84,7 +84,7 @@ func (r result) describe() string {
 		b.WriteString("\n")
 	}
 	for _, name := range sorted(w.sinks) {
-		fmt.Fprintf(&b, "output of %s: %s, committed: %+v\n", name, w.sinks[name], w.disk.store.sinks[name])
+		fmt.Fprintf(&b, "output of %s: %s, committed: %+v\n", name, w.sinks[name], w.disk.commits[name])
 	}
 	for _, k := range w.workers {
 		for _, h := range k.hosts {

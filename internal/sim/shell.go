@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 
+	"sluice/executor/state/shared"
 	"sluice/scheduler"
 )
 
 // shell is a scheduler's process: it feeds the core and does what the core wants.
 type shell struct {
 	world *world
+	name  string
+	store *shared.Process
+	saved int64 // version of the record
 	core  *scheduler.Core
 	ended bool
 	busy  bool
@@ -35,15 +39,13 @@ func (w *world) startScheduler() {
 	if w.shell != nil || w.outcome != nil {
 		return
 	}
-	var record *scheduler.Record
-	if w.record != nil {
-		record = &scheduler.Record{}
-		if err := json.Unmarshal(w.record, record); err != nil {
-			w.fail("the record cannot be read: %v", err)
-			return
-		}
+	w.terms++
+	s := &shell{world: w, name: fmt.Sprintf("scheduler-%d", w.terms)}
+	record, err := s.load()
+	if err != nil {
+		w.fail("the scheduler cannot start: %v", err)
+		return
 	}
-	s := &shell{world: w}
 	w.tracef("a scheduler starts")
 	w.shell = s
 	core, actions := scheduler.New(w.schedulerConfig(), record)
@@ -66,6 +68,24 @@ func (w *world) startScheduler() {
 	w.after(w.between(0, 300*millisecond), func() { s.requests() })
 }
 
+// load opens the store, and reads what was saved last; nil if the query is new.
+func (s *shell) load() (*scheduler.Record, error) {
+	var err error
+	if s.store, err = s.world.disk.memory.Open(s.name, true); err != nil {
+		return nil, err
+	}
+	if err := s.store.Claim(s.world.terms); err != nil {
+		return nil, err
+	}
+	text, version, err := s.store.Load()
+	s.saved = version
+	if err != nil || text == nil {
+		return nil, err
+	}
+	r := &scheduler.Record{}
+	return r, json.Unmarshal(text, r)
+}
+
 func (w *world) schedulerConfig() scheduler.Config {
 	p := &w.plan
 	return scheduler.Config{
@@ -83,6 +103,7 @@ func (s *shell) end(why string) {
 	w.tracef("the scheduler ends: %s", why)
 	s.ended = true
 	w.shell = nil
+	w.disk.memory.Crash(s.name, nil)
 	w.after(w.between(10*millisecond, w.plan.Takeover), w.startScheduler)
 }
 
@@ -162,7 +183,9 @@ func (s *shell) action(a scheduler.Action) {
 	case a.Answer != nil:
 		s.answered(*a.Answer)
 	case a.Trim != nil:
-		w.disk.store.trim(a.Trim.Epoch, a.Trim.Refs)
+		if err := s.store.Trim(a.Trim.Epoch, a.Trim.Refs); err != nil {
+			w.fail("trim: %v", err)
+		}
 	case a.Alert != "":
 		w.tracef("alert: %s", a.Alert)
 	case a.Done != nil:
@@ -200,17 +223,21 @@ func (s *shell) save(r *scheduler.Record) {
 	if w.faults() && w.chance(w.plan.SaveFails) {
 		w.fault()
 		if w.chance(0.5) {
-			w.keep(r, text)
+			s.keep(r, text)
 		}
 		s.end("it could not save")
 		return
 	}
-	w.keep(r, text)
+	s.keep(r, text)
 }
 
 // keep is the moment from which on a record counts.
-func (w *world) keep(r *scheduler.Record, text []byte) {
-	w.record = text
+func (s *shell) keep(r *scheduler.Record, text []byte) {
+	w := s.world
+	var err error
+	if s.saved, err = s.store.Save(text, s.saved); err != nil {
+		w.fail("save: %v", err)
+	}
 	w.checks.saved(w, r)
 }
 
@@ -253,7 +280,7 @@ func (w *world) worker(id scheduler.WorkerID) *worker {
 
 // decide records a decision in the store, which may fail for a while.
 func (s *shell) decide(d scheduler.Decision) {
-	committed, err := s.world.disk.store.Decide(d.Attempt, d.Commit)
+	committed, err := s.store.Decide(d.Attempt, d.Commit)
 	if s.world.faults() && s.world.chance(s.world.plan.SaveFails) {
 		err = errors.New("sim: the answer is lost")
 	}

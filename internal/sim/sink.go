@@ -172,6 +172,7 @@ func (s *sink) publish(epoch int64) error {
 	w.progress()
 	s.next, s.buffer = len(s.out.parts), nil
 	if w.faults() && w.chance(w.plan.DiesWriting) {
+		w.fault()
 		s.host.worker.kill("right after publishing a part")
 	}
 	return nil

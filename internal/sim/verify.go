@@ -22,11 +22,7 @@ func (w *world) verify() error {
 		return fmt.Errorf("reference: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.sinks)) {
-		var witness []byte
-		if c := w.disk.store.sinks[name]; c != nil {
-			witness = c.witness
-		}
-		got, err := w.sinks[name].lines(witness)
+		got, err := w.sinks[name].lines(w.disk.commits[name].witness)
 		if err != nil {
 			return err
 		}

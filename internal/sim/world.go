@@ -30,8 +30,8 @@ type world struct {
 	query   *dataflow.Physical
 	disk    *disk
 	workers []*worker // in order of their start; dead ones too
+	terms   int64     // schedulers so far
 	shell   *shell    // nil while there is no scheduler
-	record  []byte    // what the scheduler saved last; nil: nothing yet
 	checks  checks
 	changes []change // parameters that are to be set
 	sinks   map[string]*published

@@ -1,6 +1,9 @@
 package operators
 
-import "errors"
+import (
+	"errors"
+	"math"
+)
 
 // The contracts of operators that survive the end of their process. Who runs them keeps what they give
 // in a state directory, and hands it back to those of the next process.
@@ -38,6 +41,24 @@ type Frozen interface {
 	// once, by any goroutine, whatever the operator does meanwhile.
 	Write(keep func(group int, piece []byte) error) error
 }
+
+// Pending is a Committer whose commits count only once somebody else has confirmed them: that rows have been
+// given away does not say that they have arrived. Package operators/pending keeps track of such commits.
+//
+// Who runs it has a choice. Whoever calls Confirm between Recover and the first Process, and from time to
+// time after that, takes for done only what it confirms: a checkpoint is complete when the frontiers of all sinks have
+// reached it. For whoever never calls it Commit with now set waits until everything is confirmed.
+type Pending interface {
+	Committer
+	// Confirm looks, without waiting, which commits have been confirmed, and sends again what has been lost.
+	// frontier is the epoch up to which everything is confirmed; Everything if nothing of this sink needs to
+	// be. It never goes back, but after a Recover it may be lower than before. A witness that is not nil takes the place of the one of the last commit and is to be recorded
+	// with that one's epoch.
+	Confirm() (frontier int64, witness []byte, err error)
+}
+
+// Everything is the frontier of a sink all of whose commits count at once.
+const Everything int64 = math.MaxInt64
 
 // ErrFenced is returned by a sink whose output another process has gone on with: what it writes now counts
 // for nothing, and it must not try again.
@@ -79,6 +100,6 @@ type Committer interface {
 	// Commit is called after EndEpoch, also if Process or EndEpoch returned ErrDone. It makes the rows of
 	// all epochs up to this one visible, or, unless now is set, may leave that to a later call and return
 	// ok = false. An epoch that adds no rows to those that are visible is committed at once. The witness is
-	// all that Recover needs of it.
+	// all that Recover needs of it. It is recorded before the next call of Commit.
 	Commit(epoch int64, now bool) (witness []byte, ok bool, err error)
 }

@@ -85,23 +85,21 @@ func (x witness) encode() []byte {
 
 var errWitness = errors.New("what the state says of the output is damaged, or of another version")
 
-func parseWitness(src []byte, kind byte) (witness, error) {
+// parseWitness also gives what comes after it.
+func parseWitness(src []byte, kind byte) (witness, []byte, error) {
 	if src[0] != kind {
-		return witness{}, errors.New("the state is of another output: path has changed between one file, a folder of part files and standard output")
+		return witness{}, nil, errors.New("the state is of another output: path has changed between one file, a folder of part files and standard output")
 	}
 	x := witness{kind: kind}
 	src = src[1:]
 	for _, to := range []*int64{&x.rows, &x.length, &x.part} {
 		n, used := binary.Uvarint(src)
 		if used <= 0 || int64(n) < 0 {
-			return witness{}, errWitness
+			return witness{}, nil, errWitness
 		}
 		*to, src = int64(n), src[used:]
 	}
-	if len(src) > 0 {
-		return witness{}, errWitness
-	}
-	return x, nil
+	return x, src, nil
 }
 
 var _ operators.Committer = (*writer)(nil)
@@ -113,16 +111,20 @@ func (w *writer) Recover(epoch int64, mark []byte) (int64, error) {
 	if !begun && epoch > 0 {
 		return 0, errWitness
 	}
+	var more []byte
 	if begun {
 		var err error
-		if at, err = parseWitness(mark, w.kind()); err != nil {
+		if at, more, err = parseWitness(mark, w.kind()); err != nil {
 			return 0, err
+		}
+		if confirming := w.parts != nil && w.parts.confirm != nil; confirming != (len(more) > 0) {
+			return 0, errors.New("the state is of another output: confirm has been set or left out")
 		}
 	}
 	var err error
 	switch w.kind() {
 	case partFiles:
-		epoch, err = w.recoverParts(epoch, &at, begun)
+		epoch, err = w.recoverParts(epoch, &at, begun, more)
 	case stream:
 		if begun && isText(w.format) {
 			w.opts.Header = false
@@ -131,7 +133,7 @@ func (w *writer) Recover(epoch int64, mark []byte) (int64, error) {
 	default:
 		err = w.recoverFile(at.length)
 	}
-	w.rows = at.rows
+	w.rows, w.lastWitness = at.rows, at
 	if w.limit >= 0 {
 		w.limit = max(0, w.limit-at.rows)
 	}
@@ -196,18 +198,8 @@ func (t *growingTarget) abort() error { return errors.Join(t.f.Truncate(t.commit
 // Commit implements operators.Committer.
 func (w *writer) Commit(epoch int64, now bool) ([]byte, bool, error) {
 	at := witness{kind: w.kind(), rows: w.rows}
-	if p := w.parts; p != nil {
-		p.last = max(p.last, epoch)
-		if w.enc != nil {
-			if !now && !p.full() {
-				return nil, false, nil
-			}
-			if err := w.finishPart(); err != nil {
-				return nil, false, err
-			}
-		}
-		at.part = p.published
-		return at.encode(), true, nil
+	if w.parts != nil {
+		return w.commitParts(at, epoch, now)
 	}
 	pass := w.enc.Flush
 	if isText(w.format) {
@@ -222,9 +214,35 @@ func (w *writer) Commit(epoch int64, now bool) ([]byte, bool, error) {
 	return at.encode(), true, nil
 }
 
+func (w *writer) commitParts(at witness, epoch int64, now bool) ([]byte, bool, error) {
+	p, c := w.parts, w.parts.confirm
+	p.last = max(p.last, epoch)
+	if w.enc != nil && !now && !p.full() {
+		return nil, false, nil
+	}
+	if c != nil {
+		if err := c.committing(); err != nil {
+			return nil, false, err
+		}
+	}
+	if w.enc != nil {
+		if err := w.finishPart(); err != nil {
+			return nil, false, err
+		}
+	}
+	at.part = p.published
+	w.lastWitness = at
+	if c == nil {
+		return at.encode(), true, nil
+	}
+	witness, err := c.committed(epoch, at.encode(), now)
+	return witness, err == nil, err
+}
+
 // recoverParts removes parts that are not published and looks which are. One that has been published
-// after the commit at is added to it. begun says that a writer of the same state has used the folder.
-func (w *writer) recoverParts(epoch int64, at *witness, begun bool) (int64, error) {
+// after the commit at is added to it. begun says that a writer of the same state has used the folder. more is
+// what the commit has of parts that are to be confirmed.
+func (w *writer) recoverParts(epoch int64, at *witness, begun bool, more []byte) (int64, error) {
 	p := w.parts
 	if !begun {
 		if err := p.prepare(); err != nil {
@@ -243,23 +261,40 @@ func (w *writer) recoverParts(epoch int64, at *witness, begun bool) (int64, erro
 	}
 	p.ready = true
 	p.published = at.part
+	if p.confirm != nil {
+		if !begun && p.confirm.begun() {
+			return 0, fmt.Errorf("folder %q holds part files of another state, in %s; remove them or choose another folder", p.dir, keptFolder)
+		}
+		err := p.confirm.recover(more, epoch, func(k keptPart) error { return w.adopt(at, k.partName, p.confirm.path(k)) })
+		if err != nil {
+			return 0, err
+		}
+	}
 	for _, x := range found {
 		switch {
 		case x.last <= p.published:
-		case x.first != p.published+1:
+		case x.first != p.published+1 || p.confirm != nil: // of those to be confirmed the kept copies tell
 			return 0, fmt.Errorf("folder %q holds %s, but the state knows of parts up to epoch %d only: remove what is not of this query, or start anew with another state directory and folder",
 				p.dir, x.name, p.published)
 		default:
-			rows, err := w.countRows(filepath.Join(p.dir, x.name))
-			if err != nil {
+			if err := w.adopt(at, x, filepath.Join(p.dir, x.name)); err != nil {
 				return 0, err
 			}
-			at.rows += rows
-			p.published = x.last
 		}
 	}
 	p.last = max(epoch, p.published)
 	return p.last, nil
+}
+
+// adopt adds a part that has been published to what is committed.
+func (w *writer) adopt(at *witness, x partName, path string) error {
+	rows, err := w.countRows(path)
+	if err != nil {
+		return err
+	}
+	at.rows += rows
+	at.part, w.parts.published = x.last, x.last
+	return nil
 }
 
 // partName is the name of a part file and what it says.
@@ -282,16 +317,24 @@ func (p *parts) find() ([]partName, error) {
 				return nil, err
 			}
 		case strings.HasPrefix(name, partPrefix):
-			x := partName{name: name}
-			n, err := fmt.Sscanf(strings.TrimSuffix(name, p.ending), partPrefix+"%d-%d", &x.first, &x.last)
-			if n != 2 || err != nil || !strings.HasSuffix(name, p.ending) || x.last < x.first {
-				return nil, fmt.Errorf("folder %q holds %s, which this query has not written: remove it or choose another folder", p.dir, name)
+			x, err := p.parseName(name)
+			if err != nil {
+				return nil, err
 			}
 			found = append(found, x)
 		}
 	}
 	slices.SortFunc(found, func(a, b partName) int { return int(a.first - b.first) })
 	return found, nil
+}
+
+func (p *parts) parseName(name string) (partName, error) {
+	x := partName{name: name}
+	n, err := fmt.Sscanf(strings.TrimSuffix(name, p.ending), partPrefix+"%d-%d", &x.first, &x.last)
+	if n != 2 || err != nil || !strings.HasSuffix(name, p.ending) || x.last < x.first {
+		return x, fmt.Errorf("folder %q holds %s, which this query has not written: remove it or choose another folder", p.dir, name)
+	}
+	return x, nil
 }
 
 // countRows counts the rows of a part file.

@@ -85,8 +85,14 @@ func (p *parts) leave() error {
 // link publishes the part of a temporary file.
 func (p *parts) link(tmp string) error {
 	last := max(p.first, p.last)
-	name := filepath.Join(p.dir, fmt.Sprintf("%s%012d-%012d%s", partPrefix, p.first, last, p.ending))
-	if err := os.Link(tmp, name); err != nil {
+	name := fmt.Sprintf("%s%012d-%012d%s", partPrefix, p.first, last, p.ending)
+	var err error
+	if p.confirm != nil {
+		err = p.confirm.publish(tmp, name, p.first, last)
+	} else {
+		err = os.Link(tmp, filepath.Join(p.dir, name))
+	}
+	if err != nil {
 		return p.fenced(err)
 	}
 	p.published = last

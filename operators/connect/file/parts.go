@@ -26,6 +26,7 @@ type parts struct {
 	// without a gap, so that their names show whether one is missing or not ours.
 	published int64
 	work      string // its folder for parts that are not complete
+	confirm   *confirmation
 }
 
 // A part is complete at the end of the epoch in which it reaches partBytes or is older than partAge.
@@ -72,6 +73,9 @@ func (t *countingTarget) Write(b []byte) (int, error) {
 
 func (w *writer) beginPart() error {
 	p := w.parts
+	if p.confirm != nil && !w.durable {
+		return &operators.InputError{Err: errors.New("confirm needs state, for it is there that is kept what has been confirmed: run the query with --state DIR")}
+	}
 	if err := p.prepare(); err != nil {
 		return err
 	}
@@ -134,11 +138,14 @@ func (w *writer) finishPart() error {
 }
 
 // closeParts ends a durable writer: what is not committed is not to be seen.
-func (w *writer) closeParts() error {
+func (w *writer) closeParts(commit bool) error {
 	var errs []error
 	if w.enc != nil {
 		f := w.parts.size.target.(*fileTarget)
 		errs = append(errs, f.f.Close(), w.parts.drop(f.f.Name()))
+	}
+	if c := w.parts.confirm; c != nil {
+		errs = append(errs, c.close(commit))
 	}
 	return errors.Join(append(errs, w.parts.leave())...)
 }

@@ -23,6 +23,7 @@ var Writer = &dataflow.Descriptor{
 		{Name: "format", Type: dataflow.EnumParam, Values: formats, Doc: "Format of the rows; by default it follows from the file's ending, and standard output and folders are csv."},
 		{Name: "header", Type: dataflow.BoolParam, Default: "true", Doc: "CSV: begin with a row of the column names."},
 		{Name: "delimiter", Type: dataflow.TextParam, Default: ",", Doc: `CSV: the character between fields; \t is a tab.`},
+		confirmParams[0], confirmParams[1],
 	},
 	MinInputs: 1, MaxInputs: 1,
 	Check: checkWriter,
@@ -40,6 +41,7 @@ func checkWriter(c *dataflow.Check) []*dataflow.Schema {
 	if path := c.Op.Value("path"); compression(path) != "" {
 		c.ParamErrorf("path", 0, "", "a writer does not compress; write %q and compress it afterwards", strings.TrimSuffix(path, compression(path)))
 	}
+	checkConfirm(c)
 	return nil
 }
 
@@ -55,9 +57,10 @@ type writer struct {
 	rows   int64   // that have been written, before Recover too
 	stream bool    // pass on what an epoch wrote when it ends
 	// durable is set by Recover: only Commit makes rows visible.
-	durable bool
-	sel     []int32
-	out     batch.Batch
+	durable     bool
+	lastWitness witness // what Commit has returned last
+	sel         []int32
+	out         batch.Batch
 }
 
 // OpenWriter makes a running writer. It writes at most limit rows, if that is not negative.
@@ -75,7 +78,10 @@ func OpenWriter(ctx *operators.Context, limit int64) (operators.Operator, error)
 	w := &writer{ctx: ctx, format: format, opts: o, limit: limit}
 	if strings.HasSuffix(path, "/") {
 		w.parts = &parts{dir: resolvePath(ctx.Dir, path), ending: "." + format}
-		return w, nil
+		if op.Value("confirm") != "" {
+			w.parts.confirm, err = newConfirmation(ctx, w.parts)
+		}
+		return w, err
 	}
 	if w.target, err = openTarget(resolvePath(ctx.Dir, path)); err != nil {
 		return nil, err
@@ -164,7 +170,7 @@ func (w *writer) EndEpoch(m operators.Mark) error {
 // Close implements operators.Closer.
 func (w *writer) Close(commit bool) error {
 	if w.parts != nil && w.durable {
-		return w.closeParts()
+		return w.closeParts(commit)
 	}
 	if w.enc == nil {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -126,6 +127,29 @@ func (r *running) Restore(_ int, piece []byte) (err error) {
 	return err
 }
 
+// freezing is a running whose state is written in the background, which takes a while.
+type freezing struct{ running }
+
+func (f *freezing) Freeze() (operators.Frozen, error) {
+	if err := f.crash.tick(); err != nil {
+		return nil, err
+	}
+	return &frozenSum{sum: f.sum, crash: f.crash}, nil
+}
+
+type frozenSum struct {
+	sum   int64
+	crash *crash
+}
+
+func (f *frozenSum) Write(keep func(int, []byte) error) error {
+	time.Sleep(time.Duration(f.sum%7) * 50 * time.Microsecond)
+	if err := f.crash.tick(); err != nil {
+		return err
+	}
+	return keep(operators.WholeState, strconv.AppendInt(nil, f.sum, 10))
+}
+
 // disk is what a sink has written, and survives its process.
 type disk struct {
 	rows    []int64
@@ -177,6 +201,7 @@ func TestCrashes(t *testing.T) {
 		}
 		defer os.RemoveAll(dir)
 		every := rapid.Int64Range(0, 5).Draw(t, "checkpoint")
+		freezes := rapid.Bool().Draw(t, "freezes")
 		epochRows := rapid.IntRange(1, 30).Draw(t, "epoch-rows")
 		g, ops := chain()
 		tasks := rapid.SampledFrom([][][]*dataflow.Operator{
@@ -189,7 +214,7 @@ func TestCrashes(t *testing.T) {
 				c = crashAfter(rapid.IntRange(1, 40*life).Draw(t, "crash"))
 				stopAt = rapid.IntRange(0, 30).Draw(t, "stop")
 			}
-			err := oneLife(t, g, tasks, dir, d, c, rows, epochRows, every, stopAt)
+			err := oneLife(t, g, tasks, dir, d, c, rows, epochRows, every, stopAt, freezes)
 			if errors.Is(err, ErrFinished) {
 				break
 			}
@@ -201,14 +226,14 @@ func TestCrashes(t *testing.T) {
 			t.Fatalf("sink has %v, want %v", d.rows, want)
 		}
 		commits := d.commits
-		if err := oneLife(t, g, tasks, dir, d, &crash{}, rows, epochRows, every, 0); !errors.Is(err, ErrFinished) || d.commits != commits {
+		if err := oneLife(t, g, tasks, dir, d, &crash{}, rows, epochRows, every, 0, freezes); !errors.Is(err, ErrFinished) || d.commits != commits {
 			t.Fatalf("a finished query runs again: %v", err)
 		}
 	})
 }
 
 // oneLife is one process. stopAt, if not 0, is after how many batches it is told to stop.
-func oneLife(t *rapid.T, g *dataflow.Graph, tasks [][]*dataflow.Operator, dir string, d *disk, c *crash, rows, epochRows int, every int64, stopAt int) error {
+func oneLife(t *rapid.T, g *dataflow.Graph, tasks [][]*dataflow.Operator, dir string, d *disk, c *crash, rows, epochRows int, every int64, stopAt int, freezes bool) error {
 	store, err := state.Open(dir, state.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -231,6 +256,9 @@ func oneLife(t *rapid.T, g *dataflow.Graph, tasks [][]*dataflow.Operator, dir st
 		Build: func(o *operators.Context) (operators.Operator, error) {
 			if o.Op.Name == "sink" {
 				return &durableSink{disk: d, crash: c}, nil
+			}
+			if freezes {
+				return &freezing{running{ctx: o, crash: c}}, nil
 			}
 			return &running{ctx: o, crash: c}, nil
 		},

@@ -25,9 +25,18 @@ type Options struct {
 	// State, if not nil, makes the query durable: it goes on from the state, and another process can go on
 	// from it. Names of operators must be those of the process before. Run does not close it.
 	State *state.Store
-	// CheckpointEpochs is how many epochs of a durable query lie between two checkpoints; 0: there is one
-	// at the end only.
+	// CheckpointEpochs is how many epochs of a durable query lie between two checkpoints, at least; 0: there is
+	// one at the end only, unless the query has no state to be written down.
 	CheckpointEpochs int64
+	// CatchUp makes a durable query go no further than to the last epoch that a sink has made visible. The
+	// state is then as if the query had been stopped there, and fits an edited one.
+	CatchUp bool
+	// Changed, if not nil, is told before anything else what the state holds for the operators, some of
+	// which may not be those that have left it. An error of it ends Run.
+	Changed func(Change) error
+	// Waiting, if not nil, is told once that a durable query waits for room on a full disk, or makes no
+	// checkpoint meanwhile. It may be called by any goroutine.
+	Waiting func(error)
 	// Now is the clock that epochs log; time.Now if nil.
 	Now func() time.Time
 	// Started is called once all operators are there and before the first row, if not nil.
@@ -43,6 +52,7 @@ type Query struct {
 	durable  *durable // nil for a query without state
 	stopping atomic.Bool
 	meeting  *meeting
+	until    int64 // of a query that is to catch up, its last epoch; 0: none
 
 	watermark atomic.Int64 // least over the sources
 	marks     sync.Mutex   // guards the feeds' reported
@@ -76,9 +86,9 @@ func Run(ctx context.Context, g *dataflow.Graph, o Options) (*Query, error) {
 	q.watermark.Store(batch.MinWatermark)
 	err := q.build(g, o)
 	if err == nil && o.State != nil {
-		err = q.restore(o)
+		err = q.restore(g, o)
 	}
-	if err == nil {
+	if err == nil && !(o.CatchUp && q.until == 0) {
 		if o.Started != nil {
 			o.Started(q)
 		}
@@ -158,6 +168,9 @@ func (q *Query) openSources(t *runningTask, open func(*operators.Context) (opera
 
 // close releases everything; the sinks commit if there has been no error.
 func (q *Query) close(err error) error {
+	if q.durable != nil {
+		err = errors.Join(err, q.durable.finish())
+	}
 	for _, t := range q.tasks {
 		for _, f := range t.feeds {
 			err = errors.Join(err, f.src.Close())
@@ -166,21 +179,24 @@ func (q *Query) close(err error) error {
 	for _, t := range q.tasks {
 		err = errors.Join(err, t.Close(err == nil))
 	}
-	if q.durable != nil {
-		err = errors.Join(err, q.durable.abort())
-	}
 	return err
 }
 
 // restore brings everything to where the state says.
-func (q *Query) restore(o Options) error {
-	if err := q.openDurable(o); err != nil {
+func (q *Query) restore(g *dataflow.Graph, o Options) error {
+	if err := q.openDurable(g, o); err != nil {
 		return err
+	}
+	if o.CatchUp {
+		q.until = q.visible()
+	}
+	add := func(e state.Epoch) error {
+		return q.durable.patiently(func() error { return o.State.AppendEpoch(e) })
 	}
 	q.flow.begin(q.durable.base)
 	for _, t := range q.tasks {
 		for _, f := range t.feeds {
-			if err := f.openLog(o.State.Epochs(f.ctx.Op.Name), o.State.AppendEpoch, q.durable.base); err != nil {
+			if err := f.openLog(o.State.Epochs(f.ctx.Op.Name), add, q.durable.base); err != nil {
 				return &OperatorError{Op: f.ctx.Op, Err: err}
 			}
 		}
@@ -222,6 +238,9 @@ func (q *Query) run(ctx context.Context) error {
 	for ; running > 0; running-- {
 		if err := <-errs; err != nil && first == nil {
 			first = err
+			if q.durable != nil {
+				q.durable.fail()
+			}
 			q.meeting.close()
 			cancel(errAborted)
 			q.stopSources(true)
@@ -293,12 +312,16 @@ func (q *Query) feed(ctx context.Context, t *runningTask, to feeder) error {
 		epoch += q.durable.base
 	}
 	for ; q.flow.wait(epoch); epoch++ {
-		if err := q.feedEpoch(ctx, t, to, q.newMark(epoch), interval); err != nil {
+		m := q.newMark(epoch)
+		m.Stop = epoch == q.until
+		if err := q.feedEpoch(ctx, t, to, m, interval); err != nil {
 			return err
 		}
 		switch {
 		case t.ended():
 			q.meeting.leave(epoch)
+			return nil
+		case m.Stop:
 			return nil
 		case q.durable != nil && q.stopping.Load() && t.replayed():
 			return q.stopFeed(ctx, t, to, epoch, interval)

@@ -202,6 +202,20 @@ func (s *Store) Close() error {
 	return errors.Join(s.log.syncNow(), s.log.file.Close(), s.lock.Close())
 }
 
+// Syncs reports whether what is kept is to outlive the machine.
+func (s *Store) Syncs() bool { return s.opts.Fsync != FsyncNever }
+
+// Sync returns when the disk has all that has been appended. With FsyncNever it does nothing.
+func (s *Store) Sync() error {
+	if !s.Syncs() {
+		return nil
+	}
+	s.mu.Lock()
+	n := s.log.records
+	s.mu.Unlock()
+	return s.sync(n)
+}
+
 // Spec returns the text that SetSpec stored last, nil if there is none. It is the caller's.
 func (s *Store) Spec() []byte {
 	s.mu.Lock()

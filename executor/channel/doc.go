@@ -63,7 +63,8 @@
 // for a message of a session above its own (which an earlier instance of the consumer began). What arrives of
 // sessions below its own is left over, and dropped. The sender follows resume messages with rising sessions and
 // ignores others; so it does not matter how often one arrives. While nothing of a session has arrived the receiver
-// repeats its resume, and asks for nothing else.
+// repeats its resume every 200 ms, and asks for nothing else. It also waits that long before it asks again when nothing
+// of a session could be taken, lest two ends that do not understand each other keep busy.
 //
 // A sender that is asked for what it has not produced yet, as it was restarted and works on the epochs again, holds the
 // request and sends when it comes to that position. One that is asked for what it has trimmed, or for what comes before

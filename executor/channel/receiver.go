@@ -12,7 +12,8 @@ import (
 type ReceiverConfig struct {
 	Channel string           // for error messages
 	Schema  *dataflow.Schema // of the rows
-	// From is where the consuming task was restored: it wants what comes behind.
+	// From is where the consuming task was restored: it wants what comes behind. It is After(c) for
+	// checkpoint c, also for checkpoint 0, the empty state.
 	From Position
 	// Generation is the least one of a producer that is listened to.
 	Generation int64
@@ -52,8 +53,8 @@ type Receiver struct {
 	heard       bool
 	session     int64
 	hello       int64 // the connection that the session answers; 0 if no hello made it begin
-	// silent: nothing of the session has arrived yet.
-	silent               bool
+	// silent: nothing of the session has arrived yet. fruitless: nothing of it has been taken yet.
+	silent, fruitless    bool
 	resumeDue, creditDue bool
 	askedAt, now         int64
 
@@ -123,14 +124,12 @@ func (r *Receiver) current(h *header) bool {
 	switch {
 	case same && h.kind == kindHello && h.row == r.hello:
 		r.resumeDue = r.resumeDue || r.silent // else it got its answer meanwhile
+		return false
 	case !same || h.kind == kindHello || h.session > r.session:
 		r.begin(h)
-	case h.session == r.session:
-		return true
-	case h.kind == kindTail && r.silent:
-		r.resumeDue = true // it has not got the last one
+		return false
 	}
-	return false
+	return h.session == r.session // else it is left over from one before
 }
 
 // begin begins a session with the producer of h.
@@ -143,13 +142,16 @@ func (r *Receiver) begin(h *header) {
 	r.heard, r.peer = true, h.generation
 	r.session = max(r.session, h.session) + 1
 	r.received, r.granted = 0, 0
-	r.silent, r.resumeDue, r.creditDue = true, true, false
+	r.silent, r.fruitless, r.resumeDue, r.creditDue = true, true, true, false
 }
 
-// gap asks for what is missing.
+// gap asks for what is missing. If the last answer did not help, Tick asks, lest two ends that do not
+// understand each other keep busy.
 func (r *Receiver) gap(h *header) {
+	again := r.fruitless
 	r.counters.Gaps++
 	r.begin(h)
+	r.resumeDue = !again
 }
 
 // tail compares how far the producer is with how far this end is.
@@ -298,6 +300,7 @@ func (r *Receiver) takeMark(h *header, size int64) error {
 }
 
 func (r *Receiver) deliver(d Delivery) {
+	r.fruitless = false
 	r.held += d.Cost
 	r.queue = append(r.queue, d)
 }

@@ -164,6 +164,7 @@ type growingTarget struct {
 	f         *os.File
 	size      int64 // bytes written
 	committed int64 // of them
+	named     bool  // the disk has its name
 }
 
 func openGrowing(path string, length int64) (*growingTarget, error) {
@@ -209,6 +210,14 @@ func (w *writer) Commit(epoch int64, now bool) ([]byte, bool, error) {
 		return nil, false, err
 	}
 	if t, ok := w.target.(*growingTarget); ok {
+		if w.sync && t.size > t.committed {
+			if !now {
+				return nil, false, nil
+			}
+			if err := t.sync(); err != nil {
+				return nil, false, err
+			}
+		}
 		t.committed, at.length = t.size, t.size
 	}
 	return at.encode(), true, nil

@@ -173,7 +173,14 @@ func TestSinkLives(t *testing.T) {
 		}
 		rough := tempDir(t, root)
 		often := rapid.SampledFrom([]int{2, 5, 15}).Draw(t, "dies once in")
-		life := &sinkLife{open: func() *writer { return writerOf(t, rough, path, format, limit) }}
+		synced := rapid.IntRange(0, 4).Draw(t, "synced") == 0
+		life := &sinkLife{open: func() *writer {
+			w := writerOf(t, rough, path, format, limit)
+			if synced {
+				w.SyncCommits(func() error { return nil })
+			}
+			return w
+		}}
 		for processes := 0; ; processes++ {
 			life.dies = func() bool { return processes < 20 && rapid.IntRange(1, often).Draw(t, "dies") == 1 }
 			w, err := life.process(epochs)

@@ -26,7 +26,9 @@ type parts struct {
 	// without a gap, so that their names show whether one is missing or not ours.
 	published int64
 	work      string // its folder for parts that are not complete
-	confirm   *confirmation
+	// ahead is set if parts are to outlive the machine: it brings the log of their epochs to the disk.
+	ahead   func() error
+	confirm *confirmation
 }
 
 // A part is complete at the end of the epoch in which it reaches partBytes or is older than partAge.
@@ -153,9 +155,12 @@ func (w *writer) closeParts(commit bool) error {
 // publish gives the part its name.
 func (p *parts) publish(t target) error {
 	f := t.(*countingTarget).target.(*fileTarget)
-	err := f.f.Close()
+	err := errors.Join(p.syncPart(f.f), f.f.Close())
 	if err == nil {
 		err = p.link(f.f.Name())
+	}
+	if err == nil {
+		err = p.syncNames()
 	}
 	return errors.Join(err, p.drop(f.f.Name()))
 }

@@ -58,6 +58,7 @@ type writer struct {
 	stream bool    // pass on what an epoch wrote when it ends
 	// durable is set by Recover: only Commit makes rows visible.
 	durable     bool
+	sync        bool    // the disk must have what is committed
 	lastWitness witness // what Commit has returned last
 	sel         []int32
 	out         batch.Batch

@@ -37,7 +37,9 @@ type Core struct {
 	queue   []SetRequest
 	change  *change
 	decided int64 // attempt for which a decision has been asked for
-	stopped int64 // when the query was told to stop
+	// decision is to be asked for behind all other actions, for the answer changes the record.
+	decision *Decision
+	stopped  int64 // when the query was told to stop
 
 	seq     int64 // of tuples, within the term
 	alerted map[string]bool
@@ -184,6 +186,10 @@ func (c *Core) save() {
 func (c *Core) do(a Action) { c.actions = append(c.actions, a) }
 
 func (c *Core) take() []Action {
+	if c.decision != nil && !c.done {
+		c.do(Action{Decide: c.decision})
+	}
+	c.decision = nil
 	a := c.actions
 	c.actions = nil
 	return a

@@ -163,8 +163,7 @@ func (c *Core) decide(commit bool) {
 		return
 	}
 	c.decided = c.rec.Plan.Attempt
-	c.save()
-	c.do(Action{Decide: &Decision{Attempt: c.decided, Commit: commit}})
+	c.decision = &Decision{Attempt: c.decided, Commit: commit}
 }
 
 // settle does what has been decided, which need not be what was asked for: a task may have been first.

@@ -28,6 +28,7 @@ type world struct {
 	asked   map[int64]bool // decisions that the term has asked for
 	old     []*scheduler.TaskReport
 	done    *scheduler.Outcome
+	healing bool // nothing fails any more
 
 	launched map[metaquery.TaskID]bool
 	complete int64
@@ -39,6 +40,7 @@ type process struct {
 	dead    bool
 	silent  bool
 	killed  bool // it has been told to end, or will be
+	told    bool // Gone has been said since
 	inbox   []scheduler.Action
 	running map[string]*runner
 }
@@ -82,7 +84,7 @@ func (w *world) restart() {
 func (w *world) handle(e scheduler.Event) {
 	e.Now = w.now
 	actions := w.core.Handle(e)
-	if len(actions) > 0 && rapid.IntRange(0, 39).Draw(w.t, "crash") == 39 {
+	if len(actions) > 0 && !w.healing && rapid.IntRange(0, 39).Draw(w.t, "crash") == 39 {
 		w.do(actions, rapid.IntRange(0, len(actions)-1).Draw(w.t, "after"))
 		w.restart()
 		return
@@ -99,7 +101,8 @@ func (w *world) do(actions []scheduler.Action, n int) {
 		case a.Start > 0:
 			w.wanted += a.Start
 		case a.Kill != "":
-			w.process(a.Kill).killed = true
+			p := w.process(a.Kill)
+			p.killed, p.told = true, false
 		case a.Launch != nil:
 			w.checkLaunch(a.Launch)
 			w.send(a.Launch.Worker, a)
@@ -107,7 +110,9 @@ func (w *world) do(actions []scheduler.Action, n int) {
 			w.send(a.End.Worker, a)
 		case a.Orders != nil:
 			w.checkOrders(a.Orders.Orders)
-			w.send(a.Orders.Worker, a)
+			if w.healing || rapid.IntRange(0, 9).Draw(w.t, "lost") > 0 {
+				w.send(a.Orders.Worker, a)
+			}
 		case a.Decide != nil:
 			w.decide(*a.Decide)
 		case a.Done != nil:
@@ -151,6 +156,11 @@ func (w *world) checkOrders(o metaquery.Orders) {
 		w.t.Fatalf("checkpoint %d is announced and not saved", o.Complete)
 	}
 	w.complete = o.Complete
+	for task, gen := range o.Fences {
+		if gen > w.saved.Generations[task] {
+			w.t.Fatalf("%s is fenced below generation %d, and %d is saved", task, gen, w.saved.Generations[task])
+		}
+	}
 }
 
 // checkLaunch: no instance is launched twice, none before it has been recorded, none before all consumers
@@ -173,7 +183,7 @@ func (w *world) checkLaunch(l *scheduler.TaskLaunch) {
 		return
 	}
 	for _, p := range w.workers {
-		if r := p.running[l.ID.Task]; r != nil && !p.dead && !p.ends(r.id) {
+		if r := p.running[l.ID.Task]; r != nil && !p.dead {
 			w.t.Fatalf("%v is launched while %v runs on %s", l.ID, r.id, p.id)
 		}
 	}
@@ -297,15 +307,15 @@ func (w *world) step() {
 	case what < 36:
 		w.restart()
 	case what < 40 && len(w.old) > 0:
-		w.handle(scheduler.Event{Report: rapid.SampledFrom(w.old).Draw(t, "stale")})
+		w.handle(scheduler.Event{Report: w.old[rapid.IntRange(0, len(w.old)-1).Draw(t, "stale")]})
 	case what < 43:
 		w.handle(scheduler.Event{Set: &scheduler.SetRequest{ID: 1, Tuples: []metaquery.Tuple{
 			{Operator: w.cfg.Query.Tasks[rapid.IntRange(0, len(w.cfg.Query.Tasks)-1).Draw(t, "task")].Operators[0].Name, Param: "p", Value: "v"}}}})
 	case len(living) == 0:
 	case what < 65:
-		w.alive(rapid.SampledFrom(living).Draw(t, "alive"))
+		w.alive(living[rapid.IntRange(0, len(living)-1).Draw(t, "alive")])
 	default:
-		p := rapid.SampledFrom(living).Draw(t, "worker")
+		p := living[rapid.IntRange(0, len(living)-1).Draw(t, "worker")]
 		p.pump()
 		if len(p.running) == 0 {
 			return
@@ -324,9 +334,9 @@ func (w *world) silence() {
 	if len(w.workers) == 0 {
 		return
 	}
-	p := rapid.SampledFrom(w.workers).Draw(w.t, "process")
+	p := w.workers[rapid.IntRange(0, len(w.workers)-1).Draw(w.t, "process")]
 	switch {
-	case p.dead:
+	case p.dead && (p.told || !p.killed):
 	case p.killed || rapid.Bool().Draw(w.t, "dies"):
 		w.die(p)
 	default:
@@ -335,12 +345,13 @@ func (w *world) silence() {
 }
 
 func (w *world) die(p *process) {
-	p.dead = true
+	p.dead, p.told = true, true
 	w.handle(scheduler.Event{Gone: p.id})
 }
 
 // heal lets nothing more fail, until the query is finished.
 func (w *world) heal() {
+	w.healing = true
 	for range 200 {
 		if w.done != nil && w.done.Finished {
 			return
@@ -351,7 +362,7 @@ func (w *world) heal() {
 		w.now += 100_000
 		w.handle(scheduler.Event{Tick: true})
 		for _, p := range w.workers {
-			if p.killed && !p.dead {
+			if p.killed && !p.told {
 				w.die(p)
 			}
 			p.silent = false
@@ -381,7 +392,7 @@ func TestRandom(t *testing.T) {
 		queries = append(queries, compileQuery(t, rewritesOf(rewrites)))
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, rapid.SampledFrom(queries).Draw(t, "query"), rapid.Bool().Draw(t, "checkpoints"))
+		w := newWorld(t, queries[rapid.IntRange(0, len(queries)-1).Draw(t, "query")], rapid.Bool().Draw(t, "checkpoints"))
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			if w.done == nil {
 				w.step()

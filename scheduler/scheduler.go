@@ -85,11 +85,13 @@ type Action struct {
 	Launch *TaskLaunch // start a task on a worker
 	End    *TaskEnd    // end a task on a worker; it needs no answer
 	Orders *TaskOrders // send orders to a task
-	Decide *Decision   // record a decision in the store; Core.Decided gets the answer before any other event
-	Answer *Answer     // of a request
-	Trim   *Trim       // the store may forget what a checkpoint does not need
-	Alert  string      // a message for the user
-	Done   *Outcome    // the query is over; all tasks have been ended
+	// Decide is to record a decision in the store, unless there is one already of the attempt. It is the
+	// last of the actions; Core.Decided gets what is recorded before any other event.
+	Decide *Decision
+	Answer *Answer  // of a request
+	Trim   *Trim    // the store may forget what a checkpoint does not need
+	Alert  string   // a message for the user
+	Done   *Outcome // the query is over; all tasks have been ended
 }
 
 // TaskLaunch starts a task.

@@ -30,6 +30,15 @@ type copySums struct {
 // maxCopySums bounds them. A copy that is further behind is not compared.
 const maxCopySums = 1 << 16
 
+// compare compares an epoch of a copy with what others have brought. What lies behind the checkpoint is only
+// an end that is said once more, without the rows of its epoch.
+func (i *Instance) compare(c *inChannel, d channel.Delivery) error {
+	if d.Epoch <= i.cfg.Launch.Checkpoint {
+		return nil
+	}
+	return c.copies.compare(d)
+}
+
 // compare compares an epoch of one copy with what another one has brought.
 func (s *copySums) compare(d channel.Delivery) error {
 	if s == nil {
@@ -144,7 +153,7 @@ func (i *Instance) take(c *inChannel, d channel.Delivery) error {
 		return i.task.inletRows(c.inlet, d.Rows, stamp{d.Epoch, d.Prev, d.Clock}, &delivered{c.receiver, d})
 	}
 	c.receiver.Release(d)
-	if err := c.copies.compare(d); err != nil {
+	if err := i.compare(c, d); err != nil {
 		return err
 	}
 	return i.task.inletMark(c.inlet, d.Mark)

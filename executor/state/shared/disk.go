@@ -79,23 +79,39 @@ func (d disk) put(path string, exclusive bool, write func(f *os.File) error) err
 // temporary creates a file that is locked for as long as it is being written: sweep removes those of
 // processes that have ended.
 func (d disk) temporary() (*os.File, error) {
-	f, err := os.CreateTemp(d.path(tmpDir), "tmp-")
-	if err != nil {
-		return nil, err
+	for {
+		f, err := os.CreateTemp(d.path(tmpDir), "tmp-")
+		if err != nil {
+			return nil, err
+		}
+		swept, err := lockNew(f)
+		if err == nil && !swept {
+			return f, nil
+		}
+		_ = os.Remove(f.Name()) // sweep does it otherwise
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
 	}
+}
+
+// lockNew locks a new file, unless a sweep was faster.
+func lockNew(f *os.File) (swept bool, err error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == syscall.EWOULDBLOCK {
+		return true, nil
+	}
 	if err == nil {
 		err = f.Chmod(0o644)
 	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // sweep does it otherwise
-		return nil, errors.Join(err, f.Close())
+	var st syscall.Stat_t
+	if err == nil {
+		err = syscall.Fstat(int(f.Fd()), &st)
 	}
-	return f, nil
+	return st.Nlink == 0, err
 }
 
-// sweep removes temporary files that nobody writes. One that was created at this instant may be hit: its
-// writer gets an error, and tries again.
+// sweep removes temporary files that nobody writes.
 func (d disk) sweep() error {
 	files, err := os.ReadDir(d.path(tmpDir))
 	for _, file := range files {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"sluice/executor/state"
@@ -35,6 +36,7 @@ type log struct {
 	disk        disk
 	folder      string // below the directory
 	own         opening
+	claimed     string // path of the file that is there until the log is sealed
 	mode        state.FsyncMode
 	interval    time.Duration
 	segmentSize int64
@@ -52,8 +54,6 @@ type log struct {
 }
 
 func (l *log) path(name string) string { return l.disk.path(l.folder, name) }
-
-func (l *log) claimPath() string { return l.path(l.own.String() + openSuffix) }
 
 // openLog opens a log for a generation and seals what was before. replay is given the records that
 // count, then base returns those that stand for them.
@@ -101,7 +101,8 @@ func (l *log) claim(gen int64) error {
 				l.own.n = max(l.own.n, o.n+1)
 			}
 		}
-		f, err := os.OpenFile(l.claimPath(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		l.claimed = l.path(l.own.String() + openSuffix)
+		f, err := os.OpenFile(l.claimed, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -134,7 +135,7 @@ func (l *log) sealLower() error {
 	}
 	for _, o := range openings(names, openSuffix, logSuffix) {
 		if l.own.below(o) {
-			return errors.Join(state.ErrSealed, wrap(remove(l.claimPath())))
+			return errors.Join(state.ErrSealed, wrap(remove(l.claimed)))
 		}
 	}
 	return l.removeLower(openSuffix)
@@ -262,16 +263,26 @@ func (l *log) wrapped(f *os.File) logFile {
 // check tells whether a higher opening has sealed this one.
 func (l *log) check() error {
 	if !l.sealed {
-		_, err := os.Lstat(l.claimPath())
+		err := lookFor(l.claimed)
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return wrap(err)
+		if err != syscall.ENOENT {
+			return wrap(&fs.PathError{Op: "lstat", Path: l.claimed, Err: err})
 		}
 		l.sealed = true
 	}
 	return state.ErrSealed
+}
+
+// lookFor is os.Lstat without the memory that it takes; it is part of each append.
+func lookFor(path string) error {
+	var st syscall.Stat_t
+	for {
+		if err := syscall.Lstat(path, &st); err != syscall.EINTR {
+			return err
+		}
+	}
 }
 
 // usable tells why the log cannot be written. The lock is held, as in the methods below.

@@ -115,20 +115,24 @@ func (s *Store) Load() (record []byte, number int64, err error) {
 	return v.record, v.number, nil
 }
 
-// Claim is that of State.
+// Claim is that of State. Whoever saves meanwhile under a lower term only delays it.
 func (s *Store) Claim(term int64) error {
-	v, err := s.current()
-	if err != nil {
-		return err
+	for {
+		v, err := s.current()
+		if err != nil {
+			return err
+		}
+		if term <= v.term {
+			return fmt.Errorf("%w: term %d is claimed, and %d is not above it", ErrSuperseded, v.term, term)
+		}
+		_, err = s.replace(v, term, v.record)
+		if err == nil {
+			s.term.Store(term)
+		}
+		if !errors.Is(err, ErrSuperseded) {
+			return err
+		}
 	}
-	if term <= v.term {
-		return fmt.Errorf("%w: term %d is claimed, and %d is not above it", ErrSuperseded, v.term, term)
-	}
-	if _, err := s.replace(v, term, v.record); err != nil {
-		return err
-	}
-	s.term.Store(term)
-	return nil
 }
 
 // Save is that of State.

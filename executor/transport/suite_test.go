@@ -21,6 +21,10 @@ func newTransport(name string) (transport.Transport, error) {
 		return transport.NewMemory(), nil
 	case "zmq":
 		return transport.NewZMQ(transport.Options{})
+	case "tcp":
+		return transport.NewTCP(), nil
+	case "udp":
+		return transport.NewUDP(), nil
 	}
 	return nil, fmt.Errorf("no transport %q", name)
 }
@@ -54,5 +58,21 @@ func TestZMQIPC(t *testing.T) {
 	s.Addr = func(t testing.TB) string { return "ipc://" + t.TempDir() + "/s" }
 	s.Child = &transporttest.Child{Name: "zmq"}
 	s.Hostile = hostileZMQ
+	transporttest.Run(t, s)
+}
+
+func TestTCP(t *testing.T) {
+	s := suite("tcp", "plain-tcp://127.0.0.1:*")
+	s.Child = &transporttest.Child{Name: "tcp"}
+	s.Hostile = hostileTCP
+	transporttest.Run(t, s)
+}
+
+func TestUDP(t *testing.T) {
+	s := suite("udp", "udp://127.0.0.1:*")
+	s.Lossy = true
+	s.Largest = transport.MaxDatagrams
+	s.Child = &transporttest.Child{Name: "udp"}
+	s.Hostile = hostileUDP
 	transporttest.Run(t, s)
 }

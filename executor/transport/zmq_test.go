@@ -83,6 +83,7 @@ func hostileZMQ(t testing.TB, addr string) {
 	defer s.Close()
 	s.SetLinger(0)
 	s.SetProbeRouter(1)
+	s.SetSndtimeo(100 * time.Millisecond) // with keys nobody takes anything
 	if err := s.Connect(addr); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func hostileZMQ(t testing.TB, addr string) {
 				flag = 0
 			}
 			if _, err := s.Send(p, flag); err != nil {
-				t.Fatal(err)
+				return
 			}
 		}
 	}

@@ -25,10 +25,13 @@ type cli struct {
 	Explain  explainCommand  `cmd:"" help:"Show the graph of a spec."`
 	Rules    rulesCommand    `cmd:"" help:"List the rewrite rules, show one, or check a file of them."`
 	Infer    inferCommand    `cmd:"" help:"Write a type for a data file."`
+	Set      setCommand      `cmd:"" help:"Set a parameter of an operator of a query that runs with --nodes."`
+	Status   statusCommand   `cmd:"" help:"Show the tasks and processes of a query that runs with --nodes."`
+	Executor executorCommand `cmd:"" hidden:"" help:"Run tasks for a scheduler."`
 }
 
 // laterCommands are words of the command line that this version does not know what to do with.
-var laterCommands = []string{"set", "submit", "list", "status", "cancel", "drain", "events", "alerts", "scheduler", "executor", "synth"}
+var laterCommands = []string{"submit", "list", "cancel", "drain", "events", "alerts", "scheduler", "synth"}
 
 // streams are the standard streams of a command.
 type streams struct {

@@ -24,7 +24,7 @@ type progress struct {
 const progressInterval = 250 * time.Millisecond
 
 // startProgress returns nil where w is not a terminal.
-func startProgress(w io.Writer, q *executor.Query, begin time.Time) *progress {
+func startProgress(w io.Writer, stats func() executor.Stats, begin time.Time) *progress {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return nil
@@ -39,7 +39,7 @@ func startProgress(w io.Writer, q *executor.Query, begin time.Time) *progress {
 				fmt.Fprint(f, "\r\x1b[K")
 				return
 			case <-ticker.C:
-				fmt.Fprintf(f, "\r\x1b[K%s", progressLine(q.Stats(), time.Since(begin)))
+				fmt.Fprintf(f, "\r\x1b[K%s", progressLine(stats(), time.Since(begin)))
 			}
 		}
 	})

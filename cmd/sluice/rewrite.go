@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"sluice/dataflow"
 	"sluice/operators/catalog"
 	"sluice/rewrite"
+	"sluice/scheduler/local"
 )
 
 // plan is a spec that is ready to run.
@@ -24,12 +26,21 @@ type planOptions struct {
 	sets     []string // OP.PARAM=VALUE
 	parallel int      // replicas of operators that may have them; 1: none
 	rewrites []dataflow.Rewrite
+	nodes    int    // over which operators without a placement are spread; 0: they stay together
+	text     []byte // of the spec, if it has been read already
+	dir      string // against which relative paths are then taken
 }
 
 // loadPlan loads a spec, rewrites it and divides it into tasks. There is a plan if the diagnostics have
 // no errors.
 func loadPlan(path string, o planOptions, s streams) (*plan, dataflow.Diagnostics, error) {
-	g, diags, err := loadSpec(path, o.sets, s)
+	load := func() (*dataflow.Graph, dataflow.Diagnostics, error) { return loadSpec(path, o.sets, s) }
+	if o.text != nil {
+		load = func() (*dataflow.Graph, dataflow.Diagnostics, error) {
+			return parseSpec(path, o.dir, bytes.NewReader(o.text), o.sets)
+		}
+	}
+	g, diags, err := load()
 	if err != nil || g == nil {
 		return nil, diags, err
 	}
@@ -58,6 +69,11 @@ func loadPlan(path string, o planOptions, s streams) (*plan, dataflow.Diagnostic
 		result = wider
 	}
 	p.final = result.Graph
+	if o.nodes > 0 {
+		if err := local.Spread(p.final, o.nodes); err != nil {
+			return nil, diags, err
+		}
+	}
 	p.tasks, err = dataflow.BuildTasks(result.Graph, dataflow.TaskOptions{Network: true, Catalog: catalog.Operators})
 	return p, diags, err
 }

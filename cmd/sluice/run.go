@@ -26,7 +26,9 @@ type runCommand struct {
 
 	State      string `help:"Keep what is needed to go on after a stop or a crash in a folder." placeholder:"DIR"`
 	Checkpoint string `help:"Time between two checkpoints of a query with --state, or off; 1s by default." placeholder:"INTERVAL"`
-	Nodes      string `hidden:""`
+
+	Nodes     int    `help:"Run on N processes of this machine, and replace those that end." placeholder:"N"`
+	Transport string `help:"How rows go between processes: tcp or ipc." enum:"tcp,ipc" default:"tcp"`
 }
 
 // Run implements the command.
@@ -34,7 +36,14 @@ func (c *runCommand) Run(s streams) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	p, diags, err := loadPlan(c.Spec, planOptions{sets: c.Set, parallel: c.Partitions}, s)
+	o := planOptions{sets: c.Set, parallel: c.Partitions, nodes: c.Nodes, dir: specDir(c.Spec)}
+	if c.Nodes > 0 {
+		var err error
+		if o.text, err = readSpec(c.Spec, s); err != nil {
+			return err
+		}
+	}
+	p, diags, err := loadPlan(c.Spec, o, s)
 	if err != nil {
 		return err
 	}
@@ -42,19 +51,22 @@ func (c *runCommand) Run(s streams) error {
 	if diags.HasErrors() {
 		return &exitError{status: exitUsage}
 	}
+	if c.Nodes > 0 {
+		return c.runNodes(p, o.text, s)
+	}
 	return c.runPlan(p, s)
 }
 
 // check refuses options that are wrong, or not part of this version.
 func (c *runCommand) check() error {
-	if c.Nodes != "" {
-		return usageErrorf("the option --nodes is not part of this version yet")
+	if c.Nodes < 0 || c.Nodes > maxNodes {
+		return usageErrorf("--nodes must be from 1 to %d", maxNodes)
 	}
 	if _, err := checkpointEpochs(c.Checkpoint); err != nil {
 		return err
 	}
-	if c.Checkpoint != "" && c.State == "" {
-		return usageErrorf("--checkpoint is for queries with --state DIR")
+	if c.Checkpoint != "" && c.State == "" && c.Nodes == 0 {
+		return usageErrorf("--checkpoint is for queries with --state DIR or --nodes N")
 	}
 	if c.Partitions < 1 || c.Partitions > dataflow.KeyGroups {
 		return usageErrorf("-p must be from 1 to %d", dataflow.KeyGroups)
@@ -83,7 +95,7 @@ func (c *runCommand) runPlan(p *plan, s streams) error {
 		OpenSource: catalog.OpenSource,
 		Started: func(q *executor.Query) {
 			if !c.Quiet {
-				show = startProgress(s.err, q, begin)
+				show = startProgress(s.err, q.Stats, begin)
 			}
 		},
 	}

@@ -16,26 +16,43 @@ import (
 // loadSpec reads a spec, applies sets ("OP.PARAM=VALUE") and resolves it. The graph is usable if the
 // diagnostics have no errors. The error says that there is no such spec.
 func loadSpec(path string, sets []string, s streams) (*dataflow.Graph, dataflow.Diagnostics, error) {
-	in := s.in
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, nil, specFileError(path, err)
-		}
-		defer f.Close()
-		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return nil, nil, usageErrorf("spec %q is a folder", path)
-		}
-		in = f
+	in, err := openSpec(path, s)
+	if err != nil {
+		return nil, nil, err
 	}
+	defer in.Close()
+	return parseSpec(path, specDir(path), in, sets)
+}
+
+func openSpec(path string, s streams) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(s.in), nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, specFileError(path, err)
+	}
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, errors.Join(usageErrorf("spec %q is a folder", path), f.Close())
+	}
+	return f, nil
+}
+
+// specDir is the folder against which a spec's relative paths are taken.
+func specDir(path string) string {
+	if path == "-" {
+		return "."
+	}
+	return filepath.Dir(path)
+}
+
+// parseSpec is loadSpec of what in gives; relative paths are taken against dir.
+func parseSpec(path, dir string, in io.Reader, sets []string) (*dataflow.Graph, dataflow.Diagnostics, error) {
 	g, diags := xmlspec.Parse(path, in, os.LookupEnv)
 	if g == nil {
 		return nil, diags, nil
 	}
-	g.Dir = "."
-	if path != "-" {
-		g.Dir = filepath.Dir(path)
-	}
+	g.Dir = dir
 	diags = append(diags, applySets(g, sets)...)
 	if path == "-" {
 		diags = append(diags, refuseSharedInput(g)...)

@@ -32,13 +32,8 @@ func checkpointEpochs(interval string) (int64, error) {
 
 // openState opens the state of the plan's query. It must be new, or of the very same query.
 func openState(dir string, p *plan) (*state.Store, error) {
-	for _, op := range p.final.Operators {
-		if op.Type != file.Writer.Name {
-			continue
-		}
-		if err := file.CheckDurable(op, p.final.Dir); err != nil {
-			return nil, &exitError{exitUsage, dataflow.Diagnostic{Pos: op.Pos, Operator: op.Name, Message: err.Error()}.String()}
-		}
+	if err := checkDurable(p); err != nil {
+		return nil, err
 	}
 	store, err := state.Open(dir, state.Options{})
 	if err != nil {
@@ -56,4 +51,17 @@ func openState(dir string, p *plan) (*state.Store, error) {
 		return nil, err
 	}
 	return store, nil
+}
+
+// checkDurable refuses outputs that cannot be written by one process after another.
+func checkDurable(p *plan) error {
+	for _, op := range p.final.Operators {
+		if op.Type != file.Writer.Name {
+			continue
+		}
+		if err := file.CheckDurable(op, p.final.Dir); err != nil {
+			return &exitError{exitUsage, dataflow.Diagnostic{Pos: op.Pos, Operator: op.Name, Message: err.Error()}.String()}
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,8 +73,15 @@ const backgroundWork = 4
 // ErrSilent says that nothing has been heard of the scheduler for too long.
 var ErrSilent = errors.New("worker: no word from the scheduler; it has ended, or cannot be reached")
 
+const controlPrefix = "control/"
+
 // ControlChannel is the name of a worker's connection to the scheduler.
-func ControlChannel(worker string) string { return "control/" + worker }
+func ControlChannel(worker string) string { return controlPrefix + worker }
+
+// ControlWorker is the worker whose connection to the scheduler has this name.
+func ControlWorker(channel string) (worker string, ok bool) {
+	return strings.CutPrefix(channel, controlPrefix)
+}
 
 // worker is a running worker. Its methods are called by the goroutine of Run unless they say otherwise.
 type worker struct {

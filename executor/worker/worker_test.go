@@ -152,7 +152,8 @@ func (r *rig) Message(channel string, _ int64, msg []byte, back transport.Conn) 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.conns[strings.TrimPrefix(channel, "control/")] = back
+	id, _ := ControlWorker(channel)
+	r.conns[id] = back
 	switch {
 	case m.Hello != nil:
 		r.hello[m.Hello.Worker] = *m.Hello

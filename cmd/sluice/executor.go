@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"sluice/executor"
+	"sluice/executor/state/shared"
+	"sluice/executor/transport"
+	"sluice/executor/worker"
+	"sluice/metaquery"
+	"sluice/operators"
+	"sluice/operators/catalog"
+)
+
+// executorCommand is a worker process.
+type executorCommand struct {
+	Control string `required:"" help:"Where the scheduler listens."`
+	ID      string `required:"" name:"id" help:"The worker's name."`
+}
+
+// Run implements the command.
+func (c *executorCommand) Run(s streams) error {
+	// Ctrl-C reaches all processes of a terminal. What it means is for the scheduler to say.
+	signal.Ignore(os.Interrupt, syscall.SIGPIPE)
+	control, err := transport.NewZMQ(transport.Options{})
+	if err != nil {
+		return err
+	}
+	e := &executorProcess{id: c.ID, s: s}
+	err = worker.Run(context.Background(), worker.Config{
+		ID: c.ID, Control: control, Scheduler: c.Control, Data: e.data, Compile: e.compile,
+		New: func(cfg executor.InstanceConfig) (worker.Instance, error) {
+			i, err := executor.NewInstance(cfg)
+			if err != nil {
+				return nil, err
+			}
+			return i, nil
+		},
+		Log: func(text string) { fmt.Fprintln(s.err, "warning:", text) },
+	})
+	return errors.Join(err, control.Close())
+}
+
+// executorProcess is a worker process that has, or will have, a query.
+type executorProcess struct {
+	id  string
+	s   streams
+	dir string // for files of no lasting use
+}
+
+// compile makes the plan that the scheduler has.
+func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
+	p, diags, err := loadPlan(d.File, planOptions{sets: d.Sets, parallel: d.Partitions, nodes: d.Nodes, text: d.Spec, dir: d.Dir}, e.s)
+	if err != nil {
+		return nil, err
+	}
+	if diags.HasErrors() {
+		return nil, errors.New(diags[0].String())
+	}
+	if p.fingerprint() != d.Graph {
+		return nil, errors.New("the graph of the spec is not what it was when the query began: a file of rules or an environment variable has changed")
+	}
+	store, err := shared.Open(d.State, shared.Options{})
+	if err != nil {
+		return nil, err
+	}
+	e.dir = d.Spill
+	return &worker.Query{
+		Physical: p.tasks, Store: store,
+		Build: func(o *operators.Context) (operators.Operator, error) {
+			return catalog.Build(o, catalog.Options{Limit: d.Limit})
+		},
+		OpenSource: catalog.OpenSource,
+		Limits:     executor.Limits{SpillDir: d.Spill},
+	}, nil
+}
+
+// data gives the transport for rows.
+func (e *executorProcess) data(name string) (transport.Transport, string, error) {
+	addr := ""
+	switch name {
+	case "tcp":
+		addr = "tcp://127.0.0.1:*"
+	case "ipc":
+		addr = "ipc://" + filepath.Join(e.dir, e.id)
+	default:
+		return nil, "", fmt.Errorf("unknown transport %q", name)
+	}
+	z, err := transport.NewZMQ(transport.Options{})
+	return z, addr, err
+}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"sluice/dataflow"
+	"sluice/executor"
+	"sluice/executor/state/shared"
+	"sluice/executor/transport"
+	"sluice/metaquery"
+	"sluice/operators"
+	"sluice/operators/catalog"
+	"sluice/scheduler"
+	"sluice/scheduler/local"
+	"sluice/specs/xmlspec"
+)
+
+// maxNodes bounds --nodes.
+const maxNodes = 256
+
+// checkpointsUnderWay is how many checkpoints a source may be ahead of the last complete one.
+const checkpointsUnderWay = 4
+
+// readSpec reads the text of a spec.
+func readSpec(path string, s streams) ([]byte, error) {
+	in, err := openSpec(path, s)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, xmlspec.MaxSize+1))
+	if err != nil {
+		return nil, usageErrorf("%v", err)
+	}
+	return text, nil
+}
+
+// canonical is the text of a plan that runs on several processes: the same operators in the same tasks
+// have the same.
+func (p *plan) canonical() []byte {
+	return []byte(p.final.Statements(dataflow.TermOptions{Params: true}) + p.tasks.Text())
+}
+
+// fingerprint is equal for equal plans.
+func (p *plan) fingerprint() string {
+	sum := sha256.Sum256(p.canonical())
+	return hex.EncodeToString(sum[:])
+}
+
+// nodesRun is a query that runs on several processes.
+type nodesRun struct {
+	c     *runCommand
+	p     *plan
+	s     streams
+	dir   string // of the run: of no use when it is over
+	state string
+	store *shared.Store
+	tally *tally
+}
+
+// runNodes runs the plan on worker processes.
+func (c *runCommand) runNodes(p *plan, spec []byte, s streams) (err error) {
+	if err := checkDurable(p); err != nil {
+		return err
+	}
+	config, err := c.config(p)
+	if err != nil {
+		return err
+	}
+	r := &nodesRun{c: c, p: p, s: s, tally: newTally(p)}
+	if r.dir, err = os.MkdirTemp("", "sluice-run-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(r.dir)
+	if err := r.openStore(); err != nil {
+		return err
+	}
+	defer r.store.Close()
+	finished, err := local.Finished(r.store)
+	if err != nil {
+		return err
+	}
+	if finished {
+		if !c.Quiet {
+			fmt.Fprintln(s.err, "nothing to do: the inputs have ended, and the state says that all is written")
+		}
+		return nil
+	}
+	return r.run(config, spec)
+}
+
+// openStore opens the state, which must be new or of the very same plan.
+func (r *nodesRun) openStore() error {
+	r.state = r.c.State
+	if r.state == "" {
+		r.state = filepath.Join(r.dir, "state")
+	}
+	var err error
+	if r.state, err = filepath.Abs(r.state); err != nil {
+		return err
+	}
+	if r.store, err = shared.Open(r.state, shared.Options{Coordinator: true}); err != nil {
+		return usageErrorf("%v", err)
+	}
+	text := r.p.canonical()
+	was, err := r.store.Spec()
+	if err == nil && was == nil {
+		err = r.store.SetSpec(text)
+	} else if err == nil && !bytes.Equal(was, text) {
+		err = usageErrorf("the state in %q is of another query: the spec, --set, -p or --nodes have changed since; go on with what it was, or choose another folder", r.c.State)
+	}
+	if err != nil {
+		return errors.Join(err, r.store.Close())
+	}
+	return nil
+}
+
+// config says how the query is to be run. Inputs that are missing are found here.
+func (c *runCommand) config(p *plan) (scheduler.Config, error) {
+	interval, err := clockInterval(p)
+	if err != nil {
+		return scheduler.Config{}, runError(err)
+	}
+	epochs, err := checkpointEpochs(c.Checkpoint)
+	if err != nil {
+		return scheduler.Config{}, err
+	}
+	config := scheduler.Config{
+		Query: p.tasks, Every: epochs, Flight: checkpointsUnderWay, Interval: interval.Microseconds(),
+		Checkpoints: epochs > 0, Workers: c.Nodes,
+	}
+	if epochs == 0 {
+		config.Every, _ = checkpointEpochs(usualCheckpoint)
+	}
+	if interval > 0 {
+		config.Every = max(1, config.Every*epochInterval/interval.Microseconds())
+	}
+	return config, nil
+}
+
+// clockInterval is the length of the epochs by the wall clock, the shortest that a source has; 0 if all
+// sources are bounded and their epochs are counted.
+func clockInterval(p *plan) (time.Duration, error) {
+	shortest := time.Duration(0)
+	for _, op := range p.tasks.Graph.Operators {
+		if !op.Desc.Source() {
+			continue
+		}
+		src, err := catalog.OpenSource(&operators.Context{Op: op, Dir: p.tasks.Graph.Dir, Counters: &operators.Counters{}})
+		if err != nil {
+			return 0, &executor.OperatorError{Op: op, Err: err}
+		}
+		if i := src.Epochs().Interval; i > 0 && (shortest == 0 || i < shortest) {
+			shortest = i
+		}
+		if err := src.Close(); err != nil {
+			return 0, &executor.OperatorError{Op: op, Err: err}
+		}
+	}
+	return shortest, nil
+}
+
+// run makes everything ready, and runs the workers until the query is over.
+func (r *nodesRun) run(config scheduler.Config, spec []byte) error {
+	held, err := local.Lock(filepath.Join(r.state, "workers"))
+	if err != nil {
+		return usageErrorf("the state in %q: processes of an earlier run have not ended yet: %v", r.state, err)
+	}
+	defer held.Close()
+	socket, err := local.OpenSocket(r.state)
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	if withdraw, err := local.Announce(r.p.final.Name, r.state); err == nil {
+		defer withdraw()
+	} else {
+		r.warn(fmt.Sprintf("sluice set and sluice status need --state %s, for the query cannot be announced: %v", r.state, err))
+	}
+	control, err := transport.NewZMQ(transport.Options{})
+	if err != nil {
+		return err
+	}
+	defer control.Close()
+
+	return r.schedule(local.Options{
+		Config: config, Deploy: r.deploy(spec), Store: local.Recorded(r.store),
+		Transport: control, Listen: "ipc://" + filepath.Join(r.dir, "control"),
+		Tag: strconv.FormatUint(uint64(rand.Uint32()), 36), Held: held, Command: r.worker,
+		Requests: socket.Requests(), Alert: r.warn, Reported: r.tally.report,
+	})
+}
+
+// schedule runs the workers until the query is over, and tells how it went.
+func (r *nodesRun) schedule(o local.Options) error {
+	// A reader of our output that goes away is told by the error of a write.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop, restore := r.signals()
+	defer restore()
+	begin := time.Now()
+	var show *progress
+	if !r.c.Quiet {
+		show = startProgress(r.s.err, r.tally.stats, begin)
+	}
+	o.Stop = stop
+	outcome, err := local.Run(ctx, o)
+	show.stop()
+	if errors.Is(err, context.Canceled) {
+		err = &exitError{exitFailed, "ended at once by a second Ctrl-C"}
+	}
+	if err == nil && outcome.Error != "" {
+		status := exitFailed
+		if outcome.Input {
+			status = exitUsage
+		}
+		err = &exitError{status, outcome.Error}
+	}
+	reportRows(r.s.err, r.tally.stats())
+	if err == nil && !r.c.Quiet {
+		fmt.Fprintln(r.s.err, summary(r.tally.stats(), time.Since(begin)))
+	}
+	return err
+}
+
+func (r *nodesRun) warn(text string) { fmt.Fprintln(r.s.err, "warning:", text) }
+
+// signals gives what Ctrl-C means: the first one stops the query, the second one ends everything.
+func (r *nodesRun) signals() (context.Context, <-chan scheduler.StopRequest, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	stop := make(chan scheduler.StopRequest, 1)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for first := true; ; first = false {
+			select {
+			case <-ctx.Done():
+				return
+			case <-signals:
+			}
+			if !first {
+				cancel()
+				return
+			}
+			stop <- scheduler.StopRequest{End: r.c.State == ""}
+		}
+	}()
+	return ctx, stop, func() {
+		signal.Stop(signals)
+		cancel()
+	}
+}
+
+func (r *nodesRun) deploy(spec []byte) metaquery.Deploy {
+	return metaquery.Deploy{
+		Spec: spec, File: r.c.Spec, Dir: specDir(r.c.Spec), Sets: r.c.Set, Partitions: r.c.Partitions, Nodes: r.c.Nodes,
+		Graph: r.p.fingerprint(), Limit: r.c.Limit, State: r.state, Transport: r.c.Transport, Spill: r.dir,
+	}
+}
+
+// worker is the command of a worker process.
+func (r *nodesRun) worker(id scheduler.WorkerID, control string) *exec.Cmd {
+	// The program that runs, also if its file has been replaced since it was started.
+	cmd := exec.Command("/proc/self/exe", "executor", "--control", control, "--id", string(id))
+	cmd.Args[0] = os.Args[0]
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.s.in, r.s.out, r.s.err
+	return cmd
+}

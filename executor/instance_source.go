@@ -246,6 +246,8 @@ func (i *Instance) markEpoch(f *instanceFeed) error {
 	f.last = max(f.last, m.Epoch)
 	if m.Stop {
 		f.stoppedAt = m.Epoch
+	}
+	if m.Stop || m.End {
 		i.changed()
 	}
 	return i.task.Mark(f.index, m)

@@ -141,11 +141,7 @@ func (c *Core) floor(epoch int64) int64 { return epoch - epoch%c.cfg.Every }
 func (c *Core) coveredBelow(key string, most int64) int64 {
 	best := int64(0)
 	for _, s := range c.of(key) {
-		at := c.floor(min(s.Hi, most))
-		if !c.cfg.Off.On(protocol.Ranges) {
-			at = c.floor(min(s.Lo, most))
-		}
-		if s.covers(c, at) {
+		if at := c.floor(min(s.Hi, most)); s.covers(at) {
 			best = max(best, at)
 		}
 	}
@@ -164,7 +160,7 @@ func (c *Core) covering(key string, epoch int64) (metaquery.Snapshot, bool) {
 	var best metaquery.Snapshot
 	found := false
 	for _, s := range c.of(key) {
-		if s.covers(c, epoch) && (!found || s.Hi > best.Hi) {
+		if s.covers(epoch) && (!found || s.Hi > best.Hi) {
 			best, found = s.Snapshot, true
 		}
 	}
@@ -174,12 +170,7 @@ func (c *Core) covering(key string, epoch int64) (metaquery.Snapshot, bool) {
 // candidate is a snapshot that may be part of a checkpoint.
 type candidate struct{ metaquery.Snapshot }
 
-func (s candidate) covers(c *Core, epoch int64) bool {
-	if !c.cfg.Off.On(protocol.Ranges) {
-		return s.Lo == epoch
-	}
-	return s.Lo <= epoch && epoch <= s.Hi
-}
+func (s candidate) covers(epoch int64) bool { return s.Lo <= epoch && epoch <= s.Hi }
 
 // of are the snapshots of a key, that of the last checkpoint first.
 func (c *Core) of(key string) []candidate {
@@ -189,6 +180,12 @@ func (c *Core) of(key string) []candidate {
 	}
 	for _, s := range c.snapshots[key] {
 		list = append(list, candidate{s})
+	}
+	if !c.cfg.Off.On(protocol.Ranges) {
+		for i := range list { // each counts for the next boundary only
+			next := list[i].Lo + c.cfg.Every - 1
+			list[i].Hi = max(list[i].Lo, min(list[i].Hi, c.floor(next)))
+		}
 	}
 	return list
 }

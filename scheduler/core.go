@@ -12,6 +12,8 @@ const (
 	resend          = second / 5 // orders that have not been obeyed are sent again after that long
 	planTimeout     = 5 * second
 	stopTimeout     = 5 * second
+	firstPause      = second / 10 // before a task that asked for it is launched again
+	longestPause    = 5 * second
 )
 
 // Core decides for one query. It is not safe for concurrent use.
@@ -69,15 +71,20 @@ func New(cfg Config, rec *Record) (*Core, []Action) {
 	}
 	if rec != nil {
 		c.rec = *rec.Clone()
-		c.collecting = true
+		c.collecting = !cfg.Fresh
 	}
 	c.rec.fill()
 	c.rec.Term++
+	if rec != nil && cfg.Fresh {
+		clear(c.rec.Workers)
+		c.rec.Stop = min(c.rec.Stop, 0) // who begins again wants it to go on; an end of the input stays
+		c.endCollecting()
+	}
 	c.save()
-	switch {
-	case rec == nil:
+	if !c.collecting && !c.rec.Finished {
 		c.askWorkers()
-	case c.rec.Plan != nil:
+	}
+	if c.rec.Plan != nil {
 		c.decide(false)
 	}
 	return c, c.take()

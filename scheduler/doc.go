@@ -13,9 +13,9 @@
 //
 // # The shell
 //
-// It does the actions in their order. Save comes before whatever relies on it; if it fails, as it does when
-// another scheduler has saved a higher term, nothing behind it may be done and the Core is of no use any
-// more. Events of one worker come in the order in which they happened, and what is sent to one worker
+// It does the actions in their order. Save comes before whatever relies on it; if it fails, as it does
+// when another scheduler has saved a higher term, nothing behind it may be done and the Core is of no use
+// any more. Events of one worker come in the order in which they happened, and what is sent to one worker
 // arrives in the order in which it was sent, or not at all. Tick comes at least every quarter of
 // Config.Liveness, and Alive of each worker as often. Kill works on workers of earlier terms as well.
 // Messages may be lost: orders are sent again until a report has obeyed them, and a launch that never
@@ -24,10 +24,11 @@
 // # The beginning
 //
 // A new query asks for Config.Workers workers and launches its tasks once they are up, or once at least
-// one is up and two liveness bounds have passed. A task goes to the worker on which are the fewest tasks that it
-// must be apart from (dataflow.Task.Apart), then the fewest from which it should be spread, then the fewest at
-// all; among equals to the first by name. If tasks that must be apart share a worker nevertheless, since there are too
-// few, the user is alerted. Each standby has a worker too, where it would be launched, but for it nothing runs.
+// one is up and two liveness bounds have passed. A task goes to the worker on which are the fewest tasks
+// that it must be apart from (dataflow.Task.Apart), then the fewest from which it should be spread, then
+// the fewest at all; among equals to the first by name. If tasks that must be apart share a worker
+// nevertheless, since there are too few, the user is alerted. Each standby has a worker too, where it
+// would be launched, but for it nothing runs.
 //
 // The consumers of a channel need not be launched before its producer: a channel goes nowhere (target-addr
 // "") until its consumer is launched.
@@ -36,7 +37,8 @@
 //
 // A worker fails when it has ended, or when it has been silent for longer than Config.Liveness; then it is
 // killed, and what it says later counts for nothing. A single task fails when its worker no longer names
-// it, or when it says that a producer has trimmed what it needs. For each failed task, alone:
+// it, or when it asks for another instance: since a producer has trimmed what it needs, or since something
+// went wrong that may pass (then after a pause that grows). For each failed task, alone:
 //
 //  1. Its next generation is recorded.
 //  2. All of its consumers that run are told to drop what lower generations send. Those that do not run begin
@@ -46,28 +48,29 @@
 //  4. Its producers are told where it is.
 //
 // Where the graph has copies of a task nothing more is needed: the selector goes on with the other copy.
-// Copies are tasks that have state keys in common (dataflow.StateKeys). A copy waits some time for a worker
-// of its own rather than share one with another copy. Where the graph has a standby of a task, and there
-// is a worker for it, the standby is launched in its place, and the failed task is the standby from then on
-// (Record.Active). Tasks that are joined by channels and have standbys are replaced together.
+// Copies are tasks that have state keys in common (dataflow.StateKeys). A copy waits some time for a
+// worker of its own rather than share one with another copy. Where the graph has a standby of a task, and
+// there is a worker for it, the standby is launched in its place, and the failed task is the standby from
+// then on (Record.Active). Tasks that are joined by channels and have standbys are replaced together.
 //
-// A task is unprotected if it has copies or standbys and there is, on another worker, neither a copy that has caught
-// up nor a place for a standby.
+// A task is unprotected if it has copies or standbys and there is, on another worker, neither a copy that
+// has caught up nor a place for a standby.
 //
 // # Checkpoints
 //
 // A checkpoint c is a multiple of Config.Every. It is complete when there is a snapshot that holds at c of
-// each state key that is required, and each sink has committed everything up to c. Required are the operators
-// that keep state and those that wait for several inputs; sources and sinks have logs of their own. Reports
-// of whatever generation count, for state is a function of the epochs and what a sink has committed is
-// committed. The latest complete checkpoint is recorded, then announced in all orders; the store is told what is still of use.
-// When every snapshot and every sink is at metaquery.LastEpoch the query is finished. Until then tasks that have
-// ended stay, and are launched again if they fail.
+// each state key that is required, and each sink has committed everything up to c. Required are the
+// operators that keep state and those that wait for several inputs; sources and sinks have logs of their
+// own. Reports of whatever generation count, for state is a function of the epochs and what a sink has
+// committed is committed. The latest complete checkpoint is recorded, then announced in all orders; the
+// store is told what is still of use. When every snapshot and every sink is at metaquery.LastEpoch the
+// query is finished. Until then tasks that have ended stay, and are launched again if they fail.
 //
 // Without Config.Checkpoints operators with state are not required, and the checkpoint is what all sinks
-// have committed. A task with state that fails begins again empty behind it. If it is not 0 all tasks that read
-// from it begin again as well, under new generations, and the loss is recorded. The checkpoint does not
-// move until they are as far as they were. A copy does not begin again beside one that still has its state.
+// have committed. A task with state that fails begins again empty behind it. If it is not 0 all tasks that
+// read from it begin again as well, under new generations, and the loss is recorded. The checkpoint does
+// not move until they are as far as they were. A copy does not begin again beside one that still has its
+// state.
 //
 // # Changes
 //
@@ -79,28 +82,33 @@
 // tried again further ahead, up to ten times. There is one plan at a time; other requests wait.
 //
 // A task that is launched begins with the parameters that hold behind its checkpoint, in Orders.Now, and
-// has the changes above it in Orders.Changes. Later orders repeat the former as they were. A change is kept until it is behind the
-// checkpoint and behind each instance that it concerns. A new term does not know the checkpoint that a running instance
-// was launched from: it may be sent changes that are not above it, and has them already.
+// has the changes above it in Orders.Changes. Later orders repeat the former as they were. A change is
+// kept until it is behind the checkpoint and behind each instance that it concerns. A new term does not
+// know the checkpoint that a running instance was launched from: it may be sent changes that are not above
+// it, and has them already.
 //
 // # The end
 //
 // A query that is stopped tells its sources to stop at an epoch a little ahead. When all have, the last
 // epoch of them is a checkpoint boundary too; when that is complete, or after five seconds, all tasks are
-// ended. The query goes on from there with New and its record. If the inputs are to count as ended, the query
-// runs until it is finished. A failure that a task reports ends the query at once.
+// ended. The query goes on from there with New and its record. If the inputs are to count as ended, or if
+// no sink wants more rows, the query runs until it is finished. A failure that a task reports ends the
+// query at once.
 //
 // # Another scheduler
 //
-// New with a record begins a new term. For one liveness bound it finds out what runs, by Alive and reports;
-// what has the recorded generation goes on, without a change but for the orders of the new term, which it
-// obeys from then on. All else is ended. Tasks that have not been heard of then get a new generation. The worker
-// on which the last instance of a sink was launched is killed if it is not heard. A plan under way is cancelled,
-// unless the store has recorded that it is committed.
+// New with a record begins a new term. For one liveness bound it finds out what runs, by Alive and
+// reports; what has the recorded generation goes on, without a change but for the orders of the new term,
+// which it obeys from then on. All else is ended. Tasks that have not been heard of then get a new
+// generation. The worker on which the last instance of a sink was launched is killed if it is not heard. A
+// plan under way is cancelled, unless the store has recorded that it is committed.
+//
+// With Config.Fresh it is known that nothing runs, and the new term begins as a new query does, from the
+// last complete checkpoint.
 //
 // # What is not covered
 //
-// Tasks do not move once they run: a worker that comes late gets only tasks that are launched later. A source
-// that cannot be read again is not known as such. Changes are settings; those of the graph are not made
-// here.
+// Tasks do not move once they run: a worker that comes late gets only tasks that are launched later. A
+// source that cannot be read again is not known as such. Changes are settings; those of the graph are not
+// made here.
 package scheduler

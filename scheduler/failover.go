@@ -31,6 +31,19 @@ func (c *Core) fail(t *task, swap bool) {
 	}
 }
 
+// retry gives up an instance that asks for another one, which comes after a pause that grows until one of
+// them gets on.
+func (c *Core) retry(t *task) {
+	c.alert(fmt.Sprintf("task %s on worker %s: %s; it is launched again", t.Name, t.worker, t.report.Retry))
+	if t.report.Epoch > t.tried {
+		t.tries = 0
+	}
+	t.tried = max(t.tried, t.report.Epoch)
+	t.notBefore = c.now + min(int64(firstPause)<<min(t.tries, 10), longestPause)
+	t.tries++
+	c.fail(t, false)
+}
+
 // end tells a worker to end a task's instance.
 func (c *Core) end(t *task) {
 	was := t.instance
@@ -130,7 +143,7 @@ func (c *Core) swap(from, to *side) {
 func (c *Core) launch() {
 	var ready []*task
 	for _, t := range c.tasks {
-		if c.active(t) && !t.live && t.worker != "" && c.mayLaunch(t) {
+		if c.active(t) && !t.live && t.worker != "" && c.now >= t.notBefore && c.mayLaunch(t) {
 			ready = append(ready, t)
 		}
 	}
@@ -164,7 +177,8 @@ func (c *Core) begin(t *task) {
 func (c *Core) launchOf(t *task) metaquery.Launch {
 	l := metaquery.Launch{
 		ID: metaquery.TaskID{Task: t.Name, Gen: c.gen(t)}, Checkpoint: t.from,
-		Every: c.cfg.Every, Flight: c.cfg.Flight, Interval: c.cfg.Interval, Orders: t.orders,
+		Every: c.cfg.Every, Flight: c.cfg.Flight, Interval: c.cfg.Interval,
+		NoSnapshots: !c.cfg.Checkpoints, Orders: t.orders,
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.keys)) {
 		s, ok := c.rec.State[key]

@@ -27,6 +27,8 @@ func (c *Core) report(r *TaskReport) {
 	switch {
 	case r.Failure != nil:
 		c.finish(Outcome{Error: r.Failure.Error, Input: r.Failure.Input})
+	case r.Retry != "":
+		c.retry(t)
 	case r.Trimmed:
 		c.fail(t, false)
 	case r.Epoch == metaquery.LastEpoch && !c.cfg.Off.On(protocol.EndStay):

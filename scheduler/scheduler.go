@@ -17,6 +17,8 @@ type Config struct {
 	Checkpoints bool
 	// Liveness is after how long without a word a worker counts as failed. Default 1 s.
 	Liveness int64
+	// Fresh says that nothing of an earlier term runs any longer: a new term need not look for it.
+	Fresh bool
 	// Workers is how many workers are wanted, at least one.
 	Workers int
 	Off     protocol.Off // rules that are switched off, in simulations

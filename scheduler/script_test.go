@@ -139,6 +139,8 @@ func (s *script) configure(d *datadriven.TestData) {
 			s.cfg.Every, _ = strconv.ParseInt(a.Vals[0], 10, 64)
 		case "checkpoints":
 			s.cfg.Checkpoints = a.Vals[0] == "on"
+		case "fresh":
+			s.cfg.Fresh = true
 		case "off":
 			s.cfg.Off = s.cfg.Off.With(rulesByName[a.Vals[0]])
 		default:
@@ -273,6 +275,10 @@ func (s *script) reportOf(words []string) *scheduler.TaskReport {
 			r.Stopped = true
 		case "trimmed":
 			r.Trimmed = true
+		case "retry":
+			r.Retry = value
+		case "done":
+			r.Done = true
 		case "failure":
 			r.Failure = &metaquery.Failure{Error: value}
 		default:

@@ -19,6 +19,10 @@ func (c *Core) stop(r *StopRequest) {
 
 // advanceStop ends a query whose sources have stopped, once a checkpoint has all that they gave.
 func (c *Core) advanceStop() {
+	if c.rec.Stop == 0 && c.enough() {
+		c.rec.Stop = -1
+		c.changed, c.dirty = true, true
+	}
 	if c.rec.Stop <= 0 || c.collecting {
 		return
 	}
@@ -30,6 +34,16 @@ func (c *Core) advanceStop() {
 		c.alert(fmt.Sprintf("the query has not come to a checkpoint within %d s of being stopped; it will go on from checkpoint %d", stopTimeout/second, c.rec.Checkpoint))
 		c.finish(Outcome{})
 	}
+}
+
+// enough tells whether no sink wants more rows. Then the inputs count as ended.
+func (c *Core) enough() bool {
+	for _, t := range c.tasks {
+		if len(t.sinks) > 0 && (!t.live || !t.report.Done) {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *Core) anyLive() bool {

@@ -26,6 +26,11 @@ type task struct {
 	worker  WorkerID
 	waiting int64 // since when it has no worker
 
+	// Of instances that asked for another one: how many there were, how far the furthest got, and until
+	// when the next one has to wait.
+	tries            int
+	tried, notBefore int64
+
 	instance
 }
 

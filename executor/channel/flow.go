@@ -127,9 +127,7 @@ func (s *Sender) resume(h *header) {
 	s.acknowledged = s.sent
 	s.cursor = 0
 	s.skip()
-	if s.sent.Less(s.low) {
-		s.refuse()
-	}
+	s.refuseIfGone()
 }
 
 // skip passes over frames that the consumer has already, by its own account.
@@ -266,9 +264,9 @@ func (s *Sender) Tick(now int64) {
 	}
 }
 
-// refuse answers a request for what has been trimmed.
-func (s *Sender) refuse() {
-	if s.cfg.Off.On(protocol.Trimmed) {
+// refuseIfGone answers a request for what has been trimmed, once it is known what that is.
+func (s *Sender) refuseIfGone() {
+	if s.running && s.begun && s.sent.Less(s.low) && s.cfg.Off.On(protocol.Trimmed) {
 		s.refused, s.refusalDue = true, true
 	}
 }

@@ -323,6 +323,8 @@ func (r *Receiver) Deliver() (Delivery, bool) {
 func (r *Receiver) Release(d Delivery) {
 	r.held -= d.Cost
 	if d.Rows != nil {
+		clear(d.Rows.Cols) // lest it keeps the message
+		d.Rows.RowWatermarks = nil
 		r.free = append(r.free, d.Rows)
 	}
 	r.returned()

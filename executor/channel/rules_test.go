@@ -256,6 +256,28 @@ func TestConversation(t *testing.T) {
 			p.epoch(3, 2, 1, 1, false)
 			return out + p.run()
 		}, "3/0-1 3."},
+		{"a producer restored where nothing ended goes on with who waits before it", func(p *pair) string {
+			p.s.Connected()
+			p.epoch(1, 0, 1, 1, false)
+			out := p.run()
+			p.s = sender(two, 2, After(5), 0)
+			p.s.Connected()
+			out += p.run() // it is not known yet what was last before 5
+			p.epoch(7, 1, 1, 1, false)
+			return out + " | " + p.run()
+		}, "1/0-1 1. | 7/0-1 7."},
+		{"but not with who lacks an epoch", func(p *pair) string {
+			p.s.Connected()
+			p.epoch(1, 0, 1, 1, false)
+			p.run()
+			p.s = sender(two, 2, After(5), 0)
+			p.s.Connected()
+			p.run()
+			p.epoch(7, 3, 1, 1, false)
+			out := p.run()
+			c, ok := p.r.Trimmed()
+			return fmt.Sprint(out, c, ok)
+		}, "5 true"},
 		{"a checkpoint where nothing ended is no reason to refuse", func(p *pair) string {
 			p.r = receiver(two, After(2), 0)
 			p.epoch(2, 0, 1, 1, false)

@@ -38,16 +38,19 @@ type Sender struct {
 	marked    int64
 	hasMarked bool
 	// pending are rows of the open epoch that wait to be one frame with others.
-	pending *batch.Batch
-	view    batch.Batch // of the frame being made
+	pending    *batch.Batch
+	watermarks []int64     // memory for those of pending's rows
+	view       batch.Batch // of the frame being made
 	// smallRows is what a batch has at most that waits for others.
 	smallRows int
 
 	// end is the frame of END, which is never trimmed.
 	end *frame
-	// low is the place behind the last thing that has been trimmed, and trimmed the checkpoint for which.
+	// low is the place behind the last thing that is gone, and trimmed the checkpoint up to which. What was
+	// last before Start shows when the first epoch begins, for that names the one before it; begun is set then.
 	low     Position
 	trimmed int64
+	begun   bool
 
 	flow
 }
@@ -104,7 +107,21 @@ func (s *Sender) begin(epoch, prev, clock int64) error {
 	}
 	s.open, s.epoch, s.prev, s.clock, s.rows = true, epoch, prev, clock, 0
 	s.sum.reset(len(s.cfg.Schema.Columns))
+	s.first(prev)
 	return nil
+}
+
+// first takes note of the last epoch before the first one of this sender. Checkpoints are crossed: a
+// consumer behind that epoch has all that came before Start, although its position is lower.
+func (s *Sender) first(last int64) {
+	if s.begun {
+		return
+	}
+	s.begun = true
+	if p := After(last); p.Less(s.low) {
+		s.low = p
+	}
+	s.refuseIfGone()
 }
 
 // check makes sure that b has the columns that the frames will say it has.
@@ -132,6 +149,9 @@ func (s *Sender) small(b *batch.Batch) bool {
 			text += int(v.Offsets[b.Len] - v.Offsets[0])
 		}
 	}
+	if b.Sel != nil && b.Len > 0 {
+		text = text / b.Len * len(b.Sel) // about
+	}
 	return text <= smallBytes
 }
 
@@ -156,9 +176,9 @@ func (s *Sender) joinWatermarks(b *batch.Batch) {
 		if b.RowWatermarks == nil && b.Watermark == p.Watermark {
 			return
 		}
-		p.RowWatermarks = make([]int64, p.Len, batch.TargetRows)
-		for i := range p.RowWatermarks {
-			p.RowWatermarks[i] = p.Watermark
+		p.RowWatermarks = s.watermarks[:0]
+		for range p.Len {
+			p.RowWatermarks = append(p.RowWatermarks, p.Watermark)
 		}
 	}
 	for i := range b.Rows() {
@@ -176,6 +196,9 @@ func (s *Sender) flush() error {
 		return nil
 	}
 	err := s.encode(s.pending)
+	if s.pending.RowWatermarks != nil {
+		s.watermarks = s.pending.RowWatermarks
+	}
 	s.pending.Reset()
 	s.pending.RowWatermarks = nil
 	return err
@@ -195,7 +218,7 @@ func (s *Sender) encode(b *batch.Batch) error {
 		s.retain(Position{s.epoch, s.rows}, msg)
 		from = to
 	}
-	s.view = batch.Batch{Cols: s.view.Cols}
+	clear(s.view.Cols) // lest it keeps the frame
 	return nil
 }
 
@@ -209,6 +232,7 @@ func (s *Sender) Mark(m operators.Mark) error {
 	case again:
 		s.rows = 0
 		s.sum.reset(len(s.cfg.Schema.Columns))
+		s.first(m.Epoch)
 	default:
 		if err := s.begin(m.Epoch, m.Prev, m.Clock); err != nil {
 			return err
@@ -266,9 +290,7 @@ func (s *Sender) Trim(epoch int64) {
 	s.trimmed = max(s.trimmed, epoch)
 	s.shelf.drop(n)
 	s.cursor = max(0, s.cursor-n)
-	if s.running && s.sent.Less(s.low) {
-		s.refuse()
-	}
+	s.refuseIfGone()
 }
 
 // Close forgets everything and gives memory and disk back.

@@ -23,6 +23,8 @@ func newTransport(name string) (transport.Transport, error) {
 		return transport.NewZMQ(transport.Options{})
 	case "tcp":
 		return transport.NewTCP(), nil
+	case "open":
+		return transport.Open(transport.Options{})
 	case "udp":
 		return transport.NewUDP(), nil
 	}

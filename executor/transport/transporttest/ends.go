@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -38,6 +39,18 @@ func message(n, size int) []byte {
 	}
 	for i := header; i < size; i += 61 {
 		b[i] = byte(n + i)
+	}
+	binary.LittleEndian.PutUint64(b, uint64(n))
+	binary.LittleEndian.PutUint32(b[8:], crc32.ChecksumIEEE(b[header:]))
+	return b
+}
+
+// dense is a message that no compression makes smaller.
+func dense(n, size int) []byte {
+	b := make([]byte, size)
+	r := rand.New(rand.NewPCG(uint64(n), 1))
+	for i := header; i+8 <= size; i += 8 {
+		binary.LittleEndian.PutUint64(b[i:], r.Uint64())
 	}
 	binary.LittleEndian.PutUint64(b, uint64(n))
 	binary.LittleEndian.PutUint32(b[8:], crc32.ChecksumIEEE(b[header:]))

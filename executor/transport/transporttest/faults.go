@@ -91,7 +91,7 @@ func testSlowConsumer(t testing.TB, s Suite) {
 	n := 0
 	full := func() bool { // full is what stays full
 		for range 50 {
-			err := c.Send(message(n, size))
+			err := c.Send(dense(n, size))
 			if err == nil {
 				n++
 				return false
@@ -105,7 +105,7 @@ func testSlowConsumer(t testing.TB, s Suite) {
 	}
 	if s.Lossy {
 		for range 2000 { // what is not taken is lost, at the latest in the kernel
-			if err := c.Send(message(n, size)); err == nil {
+			if err := c.Send(dense(n, size)); err == nil {
 				n++
 			}
 		}

@@ -84,6 +84,26 @@ type Replayable interface {
 	Seek(position []byte) error
 }
 
+// RowLog keeps the rows of a source that cannot read them again, as entries with the numbers 1, 2, 3, ... It
+// belongs to one source, whose goroutine makes all calls.
+type RowLog interface {
+	// AppendRows adds the entry after the last one. When it returns the entry is there for every later
+	// process, and when it fails it is not. payload is free for reuse then.
+	AppendRows(number int64, payload []byte) error
+	// Rows calls f with an entry, and does not if there is none of that number. f does not keep payload.
+	Rows(number int64, f func(payload []byte) error) error
+	// Trim forgets all entries below number, or some of them.
+	Trim(number int64) error
+}
+
+// Trimmer is a Replayable that keeps something so that its rows can be read again.
+type Trimmer interface {
+	Replayable
+	// Trim says that no position before this one will be sought any more: it is that of the last complete
+	// checkpoint. The goroutine of Next calls it.
+	Trim(position []byte) error
+}
+
 // Committer is a sink whose rows become visible once, epoch by epoch, whatever processes die. Its rows
 // are those of Process; epochs that have been committed are not given to it again. Without Recover it is
 // an ordinary sink, and Commit is not called.

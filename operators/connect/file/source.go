@@ -15,6 +15,7 @@ import (
 	"sluice/dataflow"
 	"sluice/dataflow/batch"
 	"sluice/operators"
+	"sluice/operators/persist"
 )
 
 // source is a running reader.
@@ -73,7 +74,13 @@ func OpenReader(ctx *operators.Context) (operators.Source, error) {
 		return nil, err
 	}
 	s.log.list(s)
-	return s, s.setEpochs(op)
+	if err := s.setEpochs(op); err != nil {
+		return nil, err
+	}
+	if op.Value("persist") == "true" && ctx.Log != nil && !s.Replays() {
+		return persist.New(ctx, s), nil
+	}
+	return s, nil
 }
 
 func (s *source) setEpochs(op *dataflow.Operator) error {

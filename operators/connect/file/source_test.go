@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -249,4 +250,36 @@ func TestFollower(t *testing.T) {
 	read = readAsync(f, 1)
 	close(stop)
 	expect("Stop", "", operators.ErrStopped, read)
+}
+
+// noLog is a log that is only there.
+type noLog struct{ operators.RowLog }
+
+// TestPersistedReader: only an input that cannot be read again is kept, and only where there is a place for it.
+func TestPersistedReader(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "in.csv"), []byte("n\n1\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.csv"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		path, persist string
+		log           operators.RowLog
+		kept          bool
+	}{{"pipe.csv", "true", noLog{}, true}, {"pipe.csv", "true", nil, false}, {"pipe.csv", "false", noLog{}, false}, {"in.csv", "true", noLog{}, false}} {
+		op := &dataflow.Operator{Name: "source", Desc: Reader, Outputs: []dataflow.Output{{Stream: "rows", Schema: numberSchema}},
+			Params: []dataflow.Param{{Name: "path", Value: c.path}, {Name: "persist", Value: c.persist}}}
+		s, err := OpenReader(&operators.Context{Op: op, Counters: &operators.Counters{}, Dir: dir, Log: c.log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, kept := s.(operators.Trimmer); kept != c.kept || s.(operators.Replayable).Replays() != (c.kept || c.path == "in.csv") {
+			t.Errorf("%v: the rows are kept: %v", c, kept)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

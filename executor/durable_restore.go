@@ -2,6 +2,7 @@ package executor
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,12 +28,15 @@ type stateOrigin struct {
 	Key    string // the same for copies of one operator, which have the same state
 	Stage  int    // of the operator, 0: all of it
 	Groups dataflow.GroupRange
+	// Keyed tells that the state is divided by keys; if it is not, it cannot be moved to other replicas.
+	Keyed    bool
+	Replicas int
 }
 
 func originOf(op *dataflow.Operator, key string) stateOrigin {
-	o := stateOrigin{Of: op.Name, Key: key}
+	o := stateOrigin{Of: op.Name, Key: key, Keyed: op.Properties().Keyed}
 	if from := op.Origin; from != nil {
-		o.Stage, o.Groups = from.Stage, from.Groups
+		o.Stage, o.Groups, o.Replicas = from.Stage, from.Groups, from.Replicas
 		if len(from.Lineage) > 0 {
 			o.Of = from.Lineage[0]
 		}
@@ -51,6 +55,26 @@ type Change struct {
 type Dropped struct {
 	Operator string
 	Why      string
+}
+
+// Unmovable gives, for each operator of the spec whose state in the last checkpoint is not divided by keys,
+// the number of its replicas: only as many can go on with it.
+func Unmovable(store *state.Store) (map[string]int, error) {
+	c, err := store.Checkpoint()
+	if err != nil || c == nil {
+		return nil, err
+	}
+	var meta checkpointMeta
+	if err := json.Unmarshal(c.Meta(), &meta); err != nil {
+		return nil, fmt.Errorf("checkpoint %d: %w", c.Epoch(), err)
+	}
+	replicas := map[string]int{}
+	for _, name := range c.Operators() {
+		if o := meta.Origins[name]; !o.Keyed {
+			replicas[o.Of] = max(replicas[o.Of], o.Replicas, 1)
+		}
+	}
+	return replicas, nil
 }
 
 // restorer brings the operators of a query to where the last checkpoint says.
@@ -130,7 +154,7 @@ func (r *restorer) sources(n *node) []string {
 		if r.c.Fingerprint(old) != print || o.Of != own.Of || o.Stage != own.Stage {
 			continue
 		}
-		if old == name && o.Groups == own.Groups {
+		if old == name && o.Groups == own.Groups && (own.Keyed || o.Replicas == own.Replicas) {
 			return []string{old}
 		}
 		if !keys[o.Key] {
@@ -138,7 +162,9 @@ func (r *restorer) sources(n *node) []string {
 			same, groups = append(same, old), append(groups, o.Groups)
 		}
 	}
-	if !disjoint(groups) || !disjoint(r.groupsLike(own, print)) {
+	like := r.groupsLike(own, print)
+	switch {
+	case !own.Keyed && (len(groups) > 1 || len(like) > 1), !disjoint(groups), !disjoint(like):
 		return nil
 	}
 	return same

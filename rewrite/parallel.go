@@ -17,6 +17,12 @@ const ParallelEvent = "parallel"
 // are left as they are; so are copies of an operator of which only some could be spread.
 // What does not apply is told in the second result, one error for each operator that none applies to.
 func (e *Engine) Parallel(g *dataflow.Graph, rules *RuleSet, k int) (*Result, []error) {
+	return e.ParallelBy(g, rules, func(string) int { return k })
+}
+
+// ParallelBy is Parallel with a number of replicas for each operator; one that is to have a single one is left
+// as it is.
+func (e *Engine) ParallelBy(g *dataflow.Graph, rules *RuleSet, k func(operator string) int) (*Result, []error) {
 	var spreading []*Rule
 	for _, rule := range rules.rules {
 		if rule.Trigger(ParallelEvent) != nil {
@@ -47,17 +53,17 @@ func standsForAny(g *dataflow.Graph, operators []string, name string) bool {
 	return slices.ContainsFunc(operators, func(o string) bool { return g.Operator(o).StandsFor(name) })
 }
 
-func (e *Engine) spreadAll(g *dataflow.Graph, spreading []*Rule, k int, left map[string]error) (*Result, []error) {
+func (e *Engine) spreadAll(g *dataflow.Graph, spreading []*Rule, k func(operator string) int, left map[string]error) (*Result, []error) {
 	r := &Result{Graph: g}
 	var refused []error
 	for _, name := range operatorNames(g) {
 		op := r.Graph.Operator(name)
-		if op == nil || spread(op, spreading) {
+		if op == nil || k(name) == 1 || spread(op, spreading) {
 			continue
 		}
 		err := left[name]
 		if err == nil {
-			err = e.spreadOne(r, op, spreading, k)
+			err = e.spreadOne(r, op, spreading, k(name))
 		}
 		if err != nil {
 			refused = append(refused, err)

@@ -51,7 +51,8 @@
 // Copies are tasks that have state keys in common (dataflow.StateKeys). A copy waits some time for a
 // worker of its own rather than share one with another copy. Where the graph has a standby of a task, and
 // there is a worker for it, the standby is launched in its place, and the failed task is the standby from
-// then on (Record.Active). Tasks that are joined by channels and have standbys are replaced together.
+// then on (Record.Active). All tasks that are above one input of the selector are replaced together, for
+// what joins their streams gives nothing while one of them is missing.
 //
 // A task is unprotected if it has copies or standbys and there is, on another worker, neither a copy that
 // has caught up nor a place for a standby.

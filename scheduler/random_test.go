@@ -387,7 +387,8 @@ func TestRandom(t *testing.T) {
 	var queries []*dataflow.Physical
 	for _, rewrites := range [][]string{
 		{"pipeline:late"}, {"hot-standby:count"}, {"checkpoint:count"}, {"partition:count:k=2", "hot-standby:count.1"},
-		{"standby:late", "checkpoint:count"},
+		{"standby:late", "checkpoint:count"}, {"checkpoint:count", "partition:count:k=2"}, {"hot-standby:count", "checkpoint:count"},
+		{"checkpoint:count", "hot-standby:count"}, {"hot-standby:count", "partition:count:k=2"},
 	} {
 		queries = append(queries, compileQuery(t, rewritesOf(rewrites)))
 	}

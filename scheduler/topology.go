@@ -62,13 +62,12 @@ type fence struct {
 	seq int64 // of the orders; 0: it began with them
 }
 
-// side is one of several sets of tasks, joined by channels, that do the same work: one is active, the
-// others are standbys.
+// side are the tasks that are above one input of a selector and above no other one. All sides of a
+// selector do the same work: one is active, the others are standbys. A side that is not whole gives nothing.
 type side struct {
-	tasks   []*task
-	keys    map[string]bool
-	exits   map[*task]bool // tasks outside that read from it
-	standby bool           // in the graph; Record.Active may say otherwise
+	selector string
+	tasks    []*task
+	standby  bool // in the graph; Record.Active may say otherwise
 }
 
 // topology is what follows from the graph alone.
@@ -111,7 +110,7 @@ func newTopology(q *dataflow.Physical, checkpoints bool) *topology {
 	for _, t := range g.tasks {
 		t.copies = g.sharing(t, holders)
 	}
-	g.findSides()
+	g.findSides(q.Graph)
 	return g
 }
 
@@ -163,52 +162,87 @@ func (g *topology) sharing(t *task, holders map[string][]*task) []*task {
 	return list
 }
 
-// findSides divides the tasks of which there are standbys into sides.
-func (g *topology) findSides() {
-	for _, t := range g.tasks {
-		if t.side != nil || !t.hasStandby() {
+// findSides finds the selectors some inputs of which come from standbys, and the tasks of each input.
+func (g *topology) findSides(q *dataflow.Graph) {
+	for _, op := range q.Topological() {
+		if !op.Desc.Races {
 			continue
 		}
-		s := &side{keys: make(map[string]bool), exits: make(map[*task]bool), standby: t.Standby}
-		s.grow(t)
-		g.sides = append(g.sides, s)
-	}
-	for _, s := range g.sides {
-		for _, t := range s.tasks {
-			maps.Copy(s.keys, t.keys)
-			for _, u := range t.consumers {
-				if u.side != s {
-					s.exits[u] = true
-				}
+		sides := g.sidesOf(op)
+		primary := slices.ContainsFunc(sides, func(s *side) bool { return !s.standby })
+		standby := slices.ContainsFunc(sides, func(s *side) bool { return s.standby })
+		if !primary || !standby {
+			continue
+		}
+		for _, s := range sides {
+			for _, t := range s.tasks {
+				t.side = s
 			}
 		}
+		g.sides = append(g.sides, sides...)
 	}
 }
 
-// hasStandby tells whether the task is a standby or has one.
-func (t *task) hasStandby() bool {
-	return len(t.copies) > 0 && (t.Standby || slices.ContainsFunc(t.copies, func(u *task) bool { return u.Standby }))
+// sidesOf are the sides of a selector, nil if they are not all of one kind: an input has both standbys and
+// others above it, or such as belong to another selector.
+func (g *topology) sidesOf(selector *dataflow.Operator) []*side {
+	above := make([]map[string]bool, len(selector.Inputs))
+	inputs := make(map[string]int) // how many an operator is above
+	for i := range selector.Inputs {
+		above[i] = make(map[string]bool)
+		ancestors(selector.Inputs[i].From, above[i])
+		for name := range above[i] {
+			inputs[name]++
+		}
+	}
+	var sides []*side
+	for i := range above {
+		s := &side{selector: selector.Name}
+		standbys := 0
+		for _, t := range g.tasks {
+			if !t.only(func(name string) bool { return above[i][name] && inputs[name] == 1 }) {
+				continue
+			}
+			if t.side != nil {
+				return nil
+			}
+			s.tasks = append(s.tasks, t)
+			if t.Standby {
+				standbys++
+			}
+		}
+		if len(s.tasks) == 0 || standbys > 0 && standbys < len(s.tasks) {
+			return nil
+		}
+		s.standby = standbys > 0
+		sides = append(sides, s)
+	}
+	return sides
 }
 
-func (s *side) grow(t *task) {
-	if t.side != nil || !t.hasStandby() || t.Standby != s.standby {
+// ancestors adds an operator and all that it reads from, directly or not.
+func ancestors(op *dataflow.Operator, to map[string]bool) {
+	if to[op.Name] {
 		return
 	}
-	t.side = s
-	s.tasks = append(s.tasks, t)
-	for _, u := range t.producers {
-		s.grow(u)
-	}
-	for _, u := range t.consumers {
-		s.grow(u)
+	to[op.Name] = true
+	for i := range op.Inputs {
+		ancestors(op.Inputs[i].From, to)
 	}
 }
 
-// replaces tells whether one side can do the work of another one: it has the same state and is read by
-// the same tasks.
-func (s *side) replaces(other *side) bool {
-	return s != other && maps.Equal(s.exits, other.exits) && maps.Equal(s.keys, other.keys)
+// only tells whether all of the task's operators are such.
+func (t *task) only(such func(name string) bool) bool {
+	for name := range t.operators {
+		if !such(name) {
+			return false
+		}
+	}
+	return true
 }
+
+// replaces tells whether one side can do the work of another one.
+func (s *side) replaces(other *side) bool { return s != other && s.selector == other.selector }
 
 // downstream are the tasks that read what t gives, directly or not, in the order of the query.
 func (g *topology) downstream(t *task) []*task {

@@ -59,7 +59,7 @@ func produce(tr transport.Transport, addr string) error {
 // consume answers all that comes.
 func consume(tr transport.Transport, addr string) error {
 	c := newConsumer()
-	c.echo = true
+	c.answers()
 	l, err := tr.Listen(addr, c)
 	if err != nil {
 		return err

@@ -86,9 +86,23 @@ type consumer struct {
 
 func newConsumer() *consumer { return &consumer{got: map[string][]arrival{}} }
 
+// answers makes the consumer answer each message.
+func (c *consumer) answers() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.echo = true
+}
+
+// waits makes the consumer wait for gate before it takes a message.
+func (c *consumer) waits(gate chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gate = gate
+}
+
 func (c *consumer) Message(channel string, generation int64, msg []byte, back transport.Conn) {
 	c.mu.Lock()
-	gate := c.gate
+	gate, echo := c.gate, c.echo
 	c.mu.Unlock()
 	if gate != nil {
 		<-gate
@@ -103,7 +117,7 @@ func (c *consumer) Message(channel string, generation int64, msg []byte, back tr
 	}
 	c.got[channel] = append(c.got[channel], arrival{generation, n, len(msg), back})
 	c.mu.Unlock()
-	if c.echo {
+	if echo {
 		c.answer(back, message(n, header+n%50))
 	}
 }

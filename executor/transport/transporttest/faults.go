@@ -83,7 +83,7 @@ func testReopened(t testing.TB, s Suite) {
 func testSlowConsumer(t testing.TB, s Suite) {
 	e := s.start(t)
 	gate := make(chan struct{})
-	e.c.gate = gate
+	e.c.waits(gate)
 	var open sync.Once
 	defer open.Do(func() { close(gate) })
 	c, p := e.dial("slow", 1)
@@ -128,7 +128,7 @@ func testSlowConsumer(t testing.TB, s Suite) {
 // testCloseWhileSending: closing from one goroutine while others send neither blocks nor leaks.
 func testCloseWhileSending(t testing.TB, s Suite) {
 	e := s.start(t)
-	e.c.echo = true
+	e.c.answers()
 	var wg sync.WaitGroup
 	var conns []transport.Conn
 	for range 8 {

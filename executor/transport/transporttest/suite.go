@@ -78,7 +78,7 @@ func Run(t *testing.T, s Suite) {
 // testOrder: messages arrive whole and in order, and so do the answers.
 func testOrder(t testing.TB, s Suite) {
 	e := s.start(t)
-	e.c.echo = true
+	e.c.answers()
 	c, p := e.dial("orders", 7)
 	const count = 3000
 	for n := range count {
@@ -158,7 +158,7 @@ func testSizes(t testing.TB, s Suite) {
 // testManyChannels: the channels of one listener do not mix.
 func testManyChannels(t testing.TB, s Suite) {
 	e := s.start(t)
-	e.c.echo = true
+	e.c.answers()
 	channels, count := 60, 100
 	if s.Lossy {
 		channels, count = 10, 20

@@ -122,6 +122,30 @@ func benchmarkChannel(b *testing.B, rows *batch.Batch) {
 	}
 }
 
+// BenchmarkSpill retains rows for a target that is gone, and has no memory for them.
+func BenchmarkSpill(b *testing.B) {
+	rows := kindsOfRows()["ints"]
+	b.ReportAllocs()
+	b.SetBytes(bytesIn(rows))
+	store := NewRetention(0, b.TempDir())
+	s := NewSender(SenderConfig{Schema: rows.Schema, Store: store})
+	epoch := int64(0)
+	for b.Loop() {
+		epoch++
+		if err := s.Rows(epoch, epoch-1, 0, rows); err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Mark(operators.Mark{Epoch: epoch, Prev: epoch - 1}); err != nil {
+			b.Fatal(err)
+		}
+		s.Trim(epoch - 100)
+	}
+	if err := store.Err(); err != nil {
+		b.Fatal(err)
+	}
+	s.Close()
+}
+
 // BenchmarkArrowIPC is what Arrow's own format costs for the same rows.
 func BenchmarkArrowIPC(b *testing.B) {
 	for name, rows := range kindsOfRows() {

@@ -258,9 +258,6 @@ func placeColumn(v *batch.Vector, t dataflow.Type, n int, size columnSize, mem [
 
 // cast is the first n values of aligned memory.
 func cast[T any](mem []byte, n int) []T {
-	if n == 0 {
-		return []T{}
-	}
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(mem))), n)
 }
 

@@ -92,7 +92,7 @@ func (s *Sender) Message(msg []byte) error {
 	if h.kind != kindResume && h.kind != kindCredit {
 		return fmt.Errorf("%w: %s: a consumer does not send kind %d", ErrDamaged, s.cfg.Channel, h.kind)
 	}
-	if h.number > maxOffset || h.offset > maxOffset {
+	if h.number > maxOffset || h.offset > maxOffset || h.offset < -maxOffset {
 		return fmt.Errorf("%w: %s: credit of %d, window of %d", ErrDamaged, s.cfg.Channel, h.offset, h.number)
 	}
 	if h.generation != s.cfg.Generation || !s.connected {

@@ -163,11 +163,3 @@ const (
 
 // stream reports whether the message is a piece of the stream, rows or a mark.
 func (h *header) stream() bool { return h.kind == kindRows || h.kind == kindMark }
-
-// end is the place behind a piece of the stream.
-func (h *header) end() Position {
-	if h.kind == kindMark {
-		return After(h.epoch)
-	}
-	return Position{h.epoch, h.row + int64(h.rows)}
-}

@@ -92,7 +92,7 @@ func (w *world) must(err error) {
 }
 
 func (w *world) mark(i int) operators.Mark {
-	m := operators.Mark{Epoch: w.epochs[i], Watermark: w.epochs[i] * 10, Clock: w.epochs[i] * 1000, Idle: i%2 == 0, End: i == len(w.epochs)-1}
+	m := operators.Mark{Epoch: w.epochs[i], Watermark: w.epochs[i] * 10, Clock: w.epochs[i] * 1000, Idle: i%2 == 0, Stop: i%3 == 1, End: i == len(w.epochs)-1}
 	if i > 0 {
 		m.Prev = w.epochs[i-1]
 	}

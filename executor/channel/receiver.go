@@ -206,7 +206,7 @@ func (r *Receiver) judge(h *header) verdict {
 		switch {
 		case r.ended:
 			return drop
-		case !r.pos.Less(h.end()) && r.cfg.Off.On(protocol.EndAny):
+		case !r.pos.Less(After(h.epoch)) && r.cfg.Off.On(protocol.EndAny):
 			return take
 		}
 	}
@@ -287,12 +287,12 @@ func (r *Receiver) enter(epoch int64) {
 
 func (r *Receiver) takeMark(h *header, size int64) error {
 	m := h.mark()
-	if r.pos.Less(h.end()) {
+	if r.pos.Less(After(h.epoch)) {
 		r.enter(h.epoch)
 		if r.whole && r.sum.value() != h.number && r.cfg.Off.On(protocol.Dedup) {
 			return fmt.Errorf("%w: the checksum of the %d rows of epoch %d", ErrDiffers, h.row, h.epoch)
 		}
-		r.pos = h.end()
+		r.pos = After(h.epoch)
 	}
 	r.ended = r.ended || m.End
 	r.deliver(Delivery{Epoch: h.epoch, Prev: h.prev, Clock: h.clock, Row: h.row, Mark: m, Sum: h.number, Cost: size})

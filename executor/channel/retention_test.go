@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"sluice/operators"
@@ -141,5 +142,27 @@ func TestRowsLostOnDisk(t *testing.T) {
 		if !errors.Is(s.Err(), ErrSpill) || p.r.Position() != After(0) {
 			t.Errorf("%s: %v, and the receiver is at %v", name, s.Err(), p.r.Position())
 		}
+	}
+}
+
+// TestSharedRetention: senders of several tasks use one budget at the same time.
+func TestSharedRetention(t *testing.T) {
+	store := NewRetention(50_000, t.TempDir())
+	var tasks sync.WaitGroup
+	for range 4 {
+		tasks.Go(func() {
+			s := NewSender(SenderConfig{Channel: "c", Schema: two, Start: After(0), Store: store})
+			for e := int64(1); e <= 100; e++ {
+				if err := errors.Join(s.Rows(e, e-1, e, rowsOf(two, e, 0, 100, false, 0)), s.Mark(operators.Mark{Epoch: e, Prev: e - 1})); err != nil {
+					t.Error(err)
+				}
+				s.Trim(e - 30)
+			}
+			s.Close()
+		})
+	}
+	tasks.Wait()
+	if store.Memory() != 0 || store.Spilled() != 0 || store.Err() != nil {
+		t.Errorf("%d bytes in memory, %d on disk, %v", store.Memory(), store.Spilled(), store.Err())
 	}
 }

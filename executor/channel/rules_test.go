@@ -108,6 +108,19 @@ var scenarios = []struct {
 		p.epoch(1, 0, 8, 4, false)
 		return first + " | " + p.run()
 	}, "1/0-3 | 1/3-4 1/4-8 1."},
+	{"an epoch that comes again is dropped", protocol.Dedup, func(off protocol.Off) string {
+		p := newPair(two, After(0), off)
+		p.s.Connected()
+		must(p.talk())
+		p.epoch(1, 0, 1, 1, false)
+		old, _ := p.s.Next()
+		again := append([]byte(nil), old...)
+		must(p.r.Receive(1, old))
+		p.epoch(2, 1, 1, 1, false)
+		out := p.run()
+		must(p.r.Receive(1, again))
+		return out + p.run()
+	}, "1/0-1 1. 2/0-1 2."},
 	{"what comes twice is dropped", protocol.Dedup, func(off protocol.Off) string {
 		p := newPair(two, After(0), off)
 		p.s.Connected()
@@ -256,6 +269,51 @@ func TestConversation(t *testing.T) {
 			p.epoch(3, 2, 1, 1, false)
 			return out + p.run()
 		}, "3/0-1 3."},
+		{"a loss within an epoch is noticed", func(p *pair) string {
+			p.s.Connected()
+			must(p.talk())
+			must(emit(p.s, 1, 0, 2, 1))
+			must(p.talk())
+			must(emit(p.s, 1, 0, 1, 1)) // a third row, like the first one
+			p.lose(1)
+			must(p.s.Mark(operators.Mark{Epoch: 1}))
+			must(p.talk())
+			return fmt.Sprint(p.r.Counters().Gaps, p.s.sent == After(1), p.r.Position() == After(1))
+		}, "1 true true"},
+		{"what comes late and twice is dropped", func(p *pair) string {
+			p.s.Connected()
+			must(p.talk())
+			p.epoch(1, 0, 1, 1, false)
+			p.epoch(2, 1, 0, 1, true)
+			var all [][]byte
+			for msg, ok := p.s.Next(); ok; msg, ok = p.s.Next() {
+				all = append(all, msg)
+			}
+			for range 2 {
+				for _, msg := range all {
+					odd := append(make([]byte, 1), msg...)[1:] // wherever it is in memory
+					must(p.r.Receive(1, odd))
+				}
+			}
+			return fmt.Sprint(p.delivered(), " ", p.r.Counters())
+		}, "1/0-1 1. 2! {1 3 0 0}"},
+		{"a producer that ignores the credit is stopped", func(p *pair) string {
+			p.s.Connected()
+			must(p.talk())
+			p.r.held = 2*p.r.cfg.Window + MaxFrame + 1
+			p.epoch(1, 0, 1, 1, false)
+			msg, _ := p.s.Next()
+			return fmt.Sprint(errors.Is(p.r.Receive(1, msg), ErrDamaged), p.delivered())
+		}, "true"},
+		{"a damaged frame is asked for again", func(p *pair) string {
+			p.s.Connected()
+			must(p.talk())
+			p.epoch(1, 0, 1, 1, false)
+			msg, _ := p.s.Next()
+			bad := append([]byte(nil), msg...)
+			bad[headSize]++
+			return fmt.Sprint(errors.Is(p.r.Receive(1, bad), ErrDamaged), " ", p.run())
+		}, "true 1/0-1 1."},
 		{"a producer restored where nothing ended goes on with who waits before it", func(p *pair) string {
 			p.s.Connected()
 			p.epoch(1, 0, 1, 1, false)

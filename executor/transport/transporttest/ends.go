@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -134,6 +135,11 @@ func (c *consumer) of(channel string) []arrival {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.got[channel][:len(c.got[channel]):len(c.got[channel])]
+}
+
+// below are the arrivals whose number is less than n: flows sends n itself more than once.
+func (c *consumer) below(channel string, n int) []arrival {
+	return slices.DeleteFunc(slices.Clone(c.of(channel)), func(a arrival) bool { return a.n >= n })
 }
 
 func (c *consumer) failed(t testing.TB) {

@@ -19,6 +19,7 @@ const (
 
 // arrowEncoder writes the Arrow IPC file format.
 type arrowEncoder struct {
+	out    *causeWriter
 	w      *ipc.FileWriter
 	schema *arrow.Schema
 	rows   *batch.Batch // gathered for the next record batch
@@ -26,11 +27,12 @@ type arrowEncoder struct {
 
 func newArrowEncoder(w io.Writer, o EncodeOptions) (Encoder, error) {
 	schema := batch.ArrowSchema(o.Schema)
-	fw, err := ipc.NewFileWriter(w, ipc.WithSchema(schema))
+	out := &causeWriter{w: w}
+	fw, err := ipc.NewFileWriter(out, ipc.WithSchema(schema))
 	if err != nil {
 		return nil, fmt.Errorf("arrow: %w", err)
 	}
-	return &arrowEncoder{w: fw, schema: schema, rows: batch.New(o.Schema)}, nil
+	return &arrowEncoder{out: out, w: fw, schema: schema, rows: batch.New(o.Schema)}, nil
 }
 
 func (e *arrowEncoder) Encode(b *batch.Batch) error {
@@ -48,6 +50,7 @@ func (e *arrowEncoder) Encode(b *batch.Batch) error {
 
 // Flush writes a record batch of the rows gathered so far. A reader finds it only after Finish.
 func (e *arrowEncoder) Flush() (err error) {
+	defer e.out.explain(&err)
 	defer recoverArrow(&err)
 	if e.rows.Len == 0 {
 		return nil
@@ -58,6 +61,7 @@ func (e *arrowEncoder) Flush() (err error) {
 }
 
 func (e *arrowEncoder) Finish() (err error) {
+	defer e.out.explain(&err)
 	defer recoverArrow(&err)
 	return errors.Join(e.Flush(), e.w.Close())
 }

@@ -2,6 +2,7 @@ package file
 
 import (
 	"fmt"
+	"math"
 	"unicode/utf8"
 
 	"sluice/dataflow"
@@ -125,12 +126,29 @@ func (r *csvRows) floats(c *csvColumn, out []float64) {
 			r.null(c, i)
 			continue
 		}
-		v, err := value.ParseFloat(r.text(r.data, x))
+		v, err := parseFloat(r.text(r.data, x))
 		if err != nil {
 			r.fail(c, i, err)
 		}
 		out[i] = v
 	}
+}
+
+// parseFloat also reads what is written for floats that are no numbers, which nothing but a file has.
+func parseFloat(text []byte) (float64, error) {
+	v, err := value.ParseFloat(text)
+	if err == nil {
+		return v, nil
+	}
+	switch string(text) {
+	case "NaN":
+		return math.NaN(), nil
+	case "+Inf":
+		return math.Inf(1), nil
+	case "-Inf":
+		return math.Inf(-1), nil
+	}
+	return v, err
 }
 
 func (r *csvRows) timestamps(c *csvColumn, out []int64) {

@@ -95,11 +95,29 @@ func (in *input) unpack(ext string) error {
 	src := bufio.NewReaderSize(in.r, 256<<10)
 	if ext == ".gz" {
 		z, err := gzip.NewReader(src)
-		in.r = z
-		return err
+		in.r = packedReader{z}
+		return whole(err)
 	}
 	z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxUnpackWindow))
-	in.r = z
+	in.r = packedReader{z}
+	return whole(err)
+}
+
+// packedReader is an input that is unpacked while it is read.
+type packedReader struct{ r io.Reader }
+
+func (p packedReader) Read(b []byte) (int, error) {
+	n, err := p.r.Read(b)
+	return n, whole(err)
+}
+
+var errCut = errors.New("the packed file ends before its contents do: it has been cut off, or is still being written")
+
+// whole says of an unpacker's error what it means when the file is not whole.
+func whole(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errCut
+	}
 	return err
 }
 

@@ -30,6 +30,7 @@ const (
 // parquetEncoder writes a Parquet file: Snappy, statistics, dictionaries for text where they pay, and
 // the Arrow schema beside Parquet's own, which alone tells what a duration or the event time is.
 type parquetEncoder struct {
+	out    *causeWriter
 	w      *pq.Writer
 	schema *arrow.Schema
 	rows   *batch.Batch // gathered for the next row group
@@ -38,6 +39,8 @@ type parquetEncoder struct {
 }
 
 func newParquetEncoder(w io.Writer, o EncodeOptions) (_ Encoder, err error) {
+	out := &causeWriter{w: w}
+	defer out.explain(&err)
 	defer recoverArrow(&err)
 	schema := batch.ArrowSchema(o.Schema)
 	props := parquetProperties(o.Schema)
@@ -54,11 +57,11 @@ func newParquetEncoder(w io.Writer, o EncodeOptions) (_ Encoder, err error) {
 	if err := meta.Append(arrowSchemaKey, text); err != nil {
 		return nil, fmt.Errorf("parquet: %w", err)
 	}
-	fw, err := pq.NewParquetWriterWithError(keepWriter{w}, columns.Root(), pq.WithWriterProps(props), pq.WithWriteMetadata(meta))
+	fw, err := pq.NewParquetWriterWithError(keepWriter{out}, columns.Root(), pq.WithWriterProps(props), pq.WithWriteMetadata(meta))
 	if err != nil {
 		return nil, fmt.Errorf("parquet: %w", err)
 	}
-	return &parquetEncoder{w: fw, schema: schema, rows: batch.New(o.Schema)}, nil
+	return &parquetEncoder{out: out, w: fw, schema: schema, rows: batch.New(o.Schema)}, nil
 }
 
 // storedSchema is what columns are stored as: Parquet has no durations, which are ints to it.
@@ -120,12 +123,14 @@ func (e *parquetEncoder) Encode(b *batch.Batch) error {
 func (e *parquetEncoder) Flush() error { return nil }
 
 func (e *parquetEncoder) Finish() (err error) {
+	defer e.out.explain(&err)
 	defer recoverArrow(&err)
 	return errors.Join(e.writeGroup(), e.w.Close())
 }
 
 // writeGroup writes the gathered rows as a row group.
 func (e *parquetEncoder) writeGroup() (err error) {
+	defer e.out.explain(&err)
 	defer recoverArrow(&err)
 	if e.rows.Len == 0 {
 		return nil

@@ -27,11 +27,16 @@ func (s *Store) Decide(attempt int64, commit bool) (bool, error) {
 	if known || err != nil {
 		return committed, err
 	}
+	return s.decideFirst(attempt, commit)
+}
+
+// decideFirst records a decision unless another process was faster.
+func (s *Store) decideFirst(attempt int64, commit bool) (bool, error) {
 	text := textCancel
 	if commit {
 		text = textCommit
 	}
-	err = s.disk.putSealed(s.decisionPath(attempt), decisionKind, []byte(text), true)
+	err := s.disk.putSealed(s.decisionPath(attempt), decisionKind, []byte(text), true)
 	if errors.Is(err, fs.ErrExist) {
 		committed, _, err := s.Decided(attempt)
 		return committed, err

@@ -204,7 +204,7 @@ func (c *Core) mayLaunch(t *task) bool {
 			}
 		}
 	}
-	return len(t.sinks) == 0 || c.sinkEnded(t)
+	return len(t.sinks) == 0 || !c.cfg.Off.On(protocol.Chain) || c.sinkEnded(t)
 }
 
 // fenced tells whether a consumer is known to drop the frames of earlier generations of a producer.

@@ -103,7 +103,8 @@ func (c *Core) prepare() {
 	c.changed, c.dirty = true, true
 }
 
-// planFor is the part of the plan that concerns a task.
+// planFor is the part of the plan that concerns a task. All sources vote and hold the epoch: their logs know
+// whether an instance that is no more has been past it, and no epoch begins that they have not cut.
 func (c *Core) planFor(t *task) *metaquery.Plan {
 	if c.rec.Plan == nil {
 		return nil
@@ -114,7 +115,7 @@ func (c *Core) planFor(t *task) *metaquery.Plan {
 			p.Tuples = append(p.Tuples, tuple)
 		}
 	}
-	if len(p.Tuples) == 0 {
+	if len(p.Tuples) == 0 && !t.sources {
 		return nil
 	}
 	return p
@@ -122,11 +123,11 @@ func (c *Core) planFor(t *task) *metaquery.Plan {
 
 // count looks at the votes of the instances that run now. Those of earlier ones count for nothing: an
 // instance that has been launched since has to hold the epoch itself. One that will be launched after the
-// decision begins with it.
+// decision begins with it; but all sources have to be asked.
 func (c *Core) count() {
 	missing := false
 	for _, t := range c.tasks {
-		if !c.active(t) || c.planFor(t) == nil || !t.live && c.mayLaunch(t) {
+		if !c.active(t) || c.planFor(t) == nil || !t.live && !t.sources && c.mayLaunch(t) {
 			continue
 		}
 		v := t.report.Vote

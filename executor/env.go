@@ -1,6 +1,9 @@
 package executor
 
 import (
+	"context"
+	"time"
+
 	"sluice/dataflow"
 	"sluice/internal/protocol"
 	"sluice/metaquery"
@@ -26,6 +29,12 @@ type Env interface {
 	Now() int64
 	// Changed says that Report has something new that others wait for.
 	Changed()
+}
+
+// Timer is an Env whose time is not that of this machine.
+type Timer interface {
+	// WithTimeout is context.WithTimeout.
+	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
 // InstanceConfig is what an Instance is made of.

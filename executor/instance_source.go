@@ -199,7 +199,11 @@ func (i *Instance) reading(ctx context.Context, f *instanceFeed) (context.Contex
 	if interval <= 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, interval/time.Duration(len(i.feeds)))
+	interval /= time.Duration(len(i.feeds))
+	if t, ok := i.env.(Timer); ok {
+		return t.WithTimeout(ctx, interval)
+	}
+	return context.WithTimeout(ctx, interval)
 }
 
 // cutAgain cuts an epoch as the log has it.

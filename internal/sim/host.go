@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"sluice/dataflow"
 	"sluice/executor"
@@ -32,7 +34,10 @@ type host struct {
 	cutting int                    // numbers the planned cuts; only the last counts
 }
 
-var _ executor.Env = (*host)(nil)
+var (
+	_ executor.Env   = (*host)(nil)
+	_ executor.Timer = (*host)(nil)
+)
 
 func (h *host) String() string { return fmt.Sprintf("%s/%d", h.id.Task, h.id.Gen) }
 
@@ -249,6 +254,11 @@ func (h *host) Background(work func() error, done func(error)) {
 
 // Now implements executor.Env. Clocks of workers differ by a little.
 func (h *host) Now() int64 { return h.worker.world.now + h.worker.skew }
+
+// WithTimeout implements executor.Timer. Sources end a cut themselves, and reading takes no simulated time.
+func (h *host) WithTimeout(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
+}
 
 // Changed implements executor.Env.
 func (h *host) Changed() {

@@ -34,6 +34,9 @@ type Options struct {
 	// Changed, if not nil, is told before anything else what the state holds for the operators, some of
 	// which may not be those that have left it. An error of it ends Run.
 	Changed func(Change) error
+	// Restored, if not nil, is called when everything is where the state says, and the query is about to go
+	// on from there. An error of it ends Run.
+	Restored func() error
 	// Waiting, if not nil, is told once that a durable query waits for room on a full disk, or makes no
 	// checkpoint meanwhile. It may be called by any goroutine.
 	Waiting func(error)
@@ -87,6 +90,9 @@ func Run(ctx context.Context, g *dataflow.Graph, o Options) (*Query, error) {
 	err := q.build(g, o)
 	if err == nil && o.State != nil {
 		err = q.restore(g, o)
+	}
+	if err == nil && o.Restored != nil {
+		err = o.Restored()
 	}
 	if err == nil && !(o.CatchUp && q.until == 0) {
 		if o.Started != nil {

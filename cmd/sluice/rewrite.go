@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -23,8 +24,9 @@ type plan struct {
 
 // planOptions say what is to be done to a spec beside what it says.
 type planOptions struct {
-	sets     []string // OP.PARAM=VALUE
-	parallel int      // replicas of operators that may have them; 1: none
+	sets     []string       // OP.PARAM=VALUE
+	parallel int            // replicas of operators that may have them; 1: none
+	replicas map[string]int // likewise of operators with a number of their own
 	rewrites []dataflow.Rewrite
 	nodes    int    // over which operators without a placement are spread; 0: they stay together
 	text     []byte // of the spec, if it has been read already
@@ -62,9 +64,11 @@ func loadPlan(path string, o planOptions, s streams) (*plan, dataflow.Diagnostic
 		return nil, diags, nil
 	}
 	p := &plan{logical: g, steps: result.Steps}
-	if o.parallel > 1 {
+	if o.parallel > 1 || len(o.replicas) > 0 {
 		var wider *rewrite.Result
-		wider, _ = engine.Parallel(result.Graph, rules, o.parallel)
+		wider, _ = engine.ParallelBy(result.Graph, rules, func(operator string) int {
+			return cmp.Or(o.replicas[operator], o.parallel)
+		})
 		p.steps = append(p.steps, wider.Steps...)
 		result = wider
 	}

@@ -26,6 +26,8 @@ type runCommand struct {
 
 	State      string `help:"Keep what is needed to go on after a stop or a crash in a folder." placeholder:"DIR"`
 	Checkpoint string `help:"Time between two checkpoints of a query with --state, or off; 1s by default." placeholder:"INTERVAL"`
+	Fsync      string `help:"When what --state keeps is brought to the disk: never, grouped or always." placeholder:"MODE"`
+	AllowDrop  bool   `help:"Go on with an edited query though some of the state fits no operator any more."`
 
 	Nodes     int    `help:"Run on N processes of this machine, and replace those that end." placeholder:"N"`
 	Transport string `help:"How rows go between processes: tcp or ipc." enum:"tcp,ipc" default:"tcp"`
@@ -37,7 +39,7 @@ func (c *runCommand) Run(s streams) error {
 		return err
 	}
 	o := planOptions{sets: c.Set, parallel: c.Partitions, nodes: c.Nodes, dir: specDir(c.Spec)}
-	if c.Nodes > 0 {
+	if c.Nodes > 0 || c.State != "" {
 		var err error
 		if o.text, err = readSpec(c.Spec, s); err != nil {
 			return err
@@ -54,7 +56,7 @@ func (c *runCommand) Run(s streams) error {
 	if c.Nodes > 0 {
 		return c.runNodes(p, o.text, s)
 	}
-	return c.runPlan(p, s)
+	return c.runPlan(p, o, s)
 }
 
 // check refuses options that are wrong, or not part of this version.
@@ -68,6 +70,9 @@ func (c *runCommand) check() error {
 	if c.Checkpoint != "" && c.State == "" && c.Nodes == 0 {
 		return usageErrorf("--checkpoint is for queries with --state DIR or --nodes N")
 	}
+	if err := c.checkFsync(); err != nil {
+		return err
+	}
 	if c.Partitions < 1 || c.Partitions > dataflow.KeyGroups {
 		return usageErrorf("-p must be from 1 to %d", dataflow.KeyGroups)
 	}
@@ -77,7 +82,7 @@ func (c *runCommand) check() error {
 	return nil
 }
 
-func (c *runCommand) runPlan(p *plan, s streams) error {
+func (c *runCommand) runPlan(p *plan, o planOptions, s streams) error {
 	// A reader of our output that goes away is told by the error of a write.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -85,30 +90,27 @@ func (c *runCommand) runPlan(p *plan, s streams) error {
 	// After the first Ctrl-C, a second one ends the program at once.
 	context.AfterFunc(ctx, restore)
 
+	if c.State == "" {
+		return c.execute(ctx, p, executor.Options{}, s)
+	}
+	d := &durableRun{c: c, o: o, s: s, p: p}
+	if err := d.open(ctx); err != nil {
+		return err
+	}
+	defer d.store.Close()
+	return c.execute(ctx, d.p, d.options(), s)
+}
+
+// execute runs the plan with options to which it adds what all runs have.
+func (c *runCommand) execute(ctx context.Context, p *plan, options executor.Options, s streams) error {
 	begin := time.Now()
 	var show *progress
-	options := executor.Options{
-		Tasks: operatorsOf(p.tasks.Tasks),
-		Build: func(o *operators.Context) (operators.Operator, error) {
-			return catalog.Build(o, catalog.Options{Limit: c.Limit})
-		},
-		OpenSource: catalog.OpenSource,
-		Started: func(q *executor.Query) {
-			if !c.Quiet {
-				show = startProgress(s.err, q.Stats, begin)
-			}
-		},
-	}
-	if c.State != "" {
-		store, err := openState(c.State, p)
-		if err != nil {
-			return err
+	options.Started = func(q *executor.Query) {
+		if !c.Quiet {
+			show = startProgress(s.err, q.Stats, begin)
 		}
-		defer store.Close()
-		options.State = store
-		options.CheckpointEpochs, _ = checkpointEpochs(c.Checkpoint) // has been checked
 	}
-	q, err := executor.Run(ctx, p.tasks.Graph, options)
+	q, err := c.start(ctx, p, options)
 	show.stop()
 	if errors.Is(err, executor.ErrFinished) {
 		if !c.Quiet {
@@ -128,6 +130,16 @@ func (c *runCommand) runPlan(p *plan, s streams) error {
 	return nil
 }
 
+// start runs the plan with the operators of the catalog.
+func (c *runCommand) start(ctx context.Context, p *plan, options executor.Options) (*executor.Query, error) {
+	options.Tasks = operatorsOf(p.tasks.Tasks)
+	options.Build = func(o *operators.Context) (operators.Operator, error) {
+		return catalog.Build(o, catalog.Options{Limit: c.Limit})
+	}
+	options.OpenSource = catalog.OpenSource
+	return executor.Run(ctx, p.tasks.Graph, options)
+}
+
 // operatorsOf are the operators of each task.
 func operatorsOf(tasks []*dataflow.Task) [][]*dataflow.Operator {
 	ops := make([][]*dataflow.Operator, len(tasks))
@@ -139,6 +151,10 @@ func operatorsOf(tasks []*dataflow.Task) [][]*dataflow.Operator {
 
 // runError gives an error of a run its exit status.
 func runError(err error) error {
+	var exit *exitError
+	if errors.As(err, &exit) {
+		return exit
+	}
 	var input *operators.InputError
 	if errors.As(err, &input) {
 		return &exitError{exitUsage, err.Error()}

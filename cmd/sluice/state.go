@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-
 	"sluice/dataflow"
 	"sluice/executor/state"
 	"sluice/operators/connect/file"
@@ -30,27 +28,19 @@ func checkpointEpochs(interval string) (int64, error) {
 	return max(1, us/epochInterval), nil
 }
 
-// openState opens the state of the plan's query. It must be new, or of the very same query.
-func openState(dir string, p *plan) (*state.Store, error) {
-	if err := checkDurable(p); err != nil {
-		return nil, err
+// fsyncModes are the values of --fsync.
+var fsyncModes = map[string]state.FsyncMode{
+	"": state.FsyncGrouped, "never": state.FsyncNever, "grouped": state.FsyncGrouped, "always": state.FsyncAlways,
+}
+
+func (c *runCommand) checkFsync() error {
+	if _, ok := fsyncModes[c.Fsync]; !ok {
+		return usageErrorf("--fsync must be never, grouped or always; it is %q", c.Fsync)
 	}
-	store, err := state.Open(dir, state.Options{})
-	if err != nil {
-		return nil, usageErrorf("%v", err)
+	if (c.Fsync != "" || c.AllowDrop) && (c.State == "" || c.Nodes > 0) {
+		return usageErrorf("--fsync and --allow-drop are for queries with --state DIR in one process")
 	}
-	text := []byte(p.final.Statements(dataflow.TermOptions{Params: true}))
-	was := store.Spec()
-	if was == nil {
-		err = store.SetSpec(text)
-	} else if !bytes.Equal(was, text) {
-		err = usageErrorf("the state in %q is of another query: the spec, --set or -p have changed since; go on with what it was, or choose another folder", dir)
-	}
-	if err != nil {
-		store.Close()
-		return nil, err
-	}
-	return store, nil
+	return nil
 }
 
 // checkDurable refuses outputs that cannot be written by one process after another.

@@ -16,7 +16,9 @@ type ToWorker struct {
 	Orders *Orders `json:"orders,omitempty"`
 	// Here says that there is a scheduler. A worker that hears nothing for long ends.
 	Here bool `json:"here,omitempty"`
-	Exit bool `json:"exit,omitempty"` // the worker is to end all tasks and itself
+	// Exit says that all is over. A worker ends all tasks, and itself when it hears that again after it has
+	// said that it runs none.
+	Exit bool `json:"exit,omitempty"`
 }
 
 // ToScheduler is a message from a worker to the scheduler. Exactly one field is set.

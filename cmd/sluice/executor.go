@@ -74,7 +74,7 @@ func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
 	return &worker.Query{
 		Physical: p.tasks, Store: store,
 		Build: func(o *operators.Context) (operators.Operator, error) {
-			return catalog.Build(o, catalog.Options{Limit: d.Limit})
+			return catalog.Build(o, catalog.Options{Limit: d.Limit, Cluster: true})
 		},
 		OpenSource: catalog.OpenSource,
 		Limits:     executor.Limits{SpillDir: d.Spill},

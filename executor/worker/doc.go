@@ -24,7 +24,9 @@ tasks of one worker do without the network: messages are copied from one mailbox
 # How it ends
 
 Run returns when the scheduler says so, when ctx is done, or when nothing has been heard of the scheduler
-for ten seconds. All instances are closed first. A panic of an instance is a failure of its task, which
+for ten seconds. All instances are closed first. The scheduler says it twice: the worker ends its instances,
+each of which reports for the last time, says that it runs nothing, and ends when it is told again, so
+that nothing it has said is lost with its sockets. A panic of an instance is a failure of its task, which
 the scheduler is told; the other tasks run on.
 */
 package worker

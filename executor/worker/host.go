@@ -136,6 +136,8 @@ func (h *host) loop() error {
 		case <-h.ctx.Done():
 		}
 	}
+	h.changed, h.urgent = true, true
+	h.say(time.Now())
 	return nil
 }
 

@@ -85,13 +85,14 @@ func ControlWorker(channel string) (worker string, ok bool) {
 
 // worker is a running worker. Its methods are called by the goroutine of Run unless they say otherwise.
 type worker struct {
-	cfg    Config
-	inbox  *mailbox[[]byte] // from the scheduler; nil: connected to it
-	pool   chan struct{}    // has an element for each piece of background work being done
-	query  *Query
-	data   transport.Transport
-	addr   string // where data comes in; set before there are hosts
-	failed string // why there is no query
+	cfg     Config
+	inbox   *mailbox[[]byte] // from the scheduler; nil: there is something new to say
+	pool    chan struct{}    // has an element for each piece of background work being done
+	query   *Query
+	data    transport.Transport
+	addr    string // where data comes in; set before there are hosts
+	failed  string // why there is no query
+	leaving bool   // the scheduler has said that all is over
 
 	sending sync.Mutex
 	control transport.Conn
@@ -160,13 +161,32 @@ func (w *worker) serve(ctx context.Context) error {
 					w.cfg.Log(err.Error())
 					continue
 				}
-				if m.Exit {
+				if m.Exit && w.leave() {
 					return nil
 				}
 				w.obey(m)
 			}
 		}
 	}
+}
+
+// leave ends all instances. It reports whether the worker may end: not before the scheduler has said so
+// after it has heard that nothing runs here any more, and so all reports that were made before.
+func (w *worker) leave() bool {
+	w.mu.RLock()
+	for _, h := range w.hosts {
+		h.cancel()
+	}
+	idle := len(w.hosts) == 0
+	w.mu.RUnlock()
+	if idle && w.leaving {
+		return true
+	}
+	w.leaving = true
+	if idle {
+		w.sayAlive()
+	}
+	return false
 }
 
 // sayAlive tells the scheduler what there is.
@@ -284,9 +304,10 @@ func (w *worker) end(id metaquery.TaskID) {
 // forget is called by the goroutine of a host that has ended.
 func (w *worker) forget(h *host) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	delete(w.hosts, h.id)
 	w.route()
+	w.mu.Unlock()
+	w.inbox.put(nil)
 }
 
 // route finds who reads each channel. mu is held.

@@ -286,8 +286,16 @@ func set(param, value string) metaquery.Tuple {
 func (r *rig) stop(worker string, over chan error) {
 	r.t.Helper()
 	r.tell(worker, metaquery.ToWorker{Exit: true})
-	if err := <-over; err != nil {
-		r.t.Error(err)
+	for {
+		select {
+		case err := <-over:
+			if err != nil {
+				r.t.Error(err)
+			}
+			return
+		case <-time.After(10 * time.Millisecond):
+			r.tell(worker, metaquery.ToWorker{Exit: true})
+		}
 	}
 }
 

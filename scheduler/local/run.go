@@ -106,8 +106,8 @@ func Run(ctx context.Context, o Options) (scheduler.Outcome, error) {
 	control := listener.Addr()
 	s.cluster = NewCluster(o.Tag, o.Held, func(id scheduler.WorkerID) *exec.Cmd { return o.Command(id, control) })
 	err = s.loop(ctx)
-	close(done) // what workers have still to say must not hold up what they are told
 	s.end(err == nil)
+	close(done)
 	err = errors.Join(err, listener.Close())
 	if err != nil || s.outcome == nil {
 		return scheduler.Outcome{}, err
@@ -268,15 +268,16 @@ func (s *shell) tell(id scheduler.WorkerID, m *metaquery.ToWorker) {
 	}
 }
 
-// incoming takes a message of a worker, unless it is none of ours or has ended.
-func (s *shell) incoming(in incoming) {
+// open decodes a message of a worker, and notes where that can be reached. It returns nil if the worker is
+// none of ours or has ended.
+func (s *shell) open(in incoming) *metaquery.ToScheduler {
 	if !s.cluster.Known(in.worker) {
-		return
+		return nil
 	}
 	m, err := metaquery.DecodeToScheduler(in.msg)
 	if err != nil {
 		s.o.Alert(fmt.Sprintf("worker %s: %v", in.worker, err))
-		return
+		return nil
 	}
 	p := s.peers[in.worker]
 	if p == nil {
@@ -284,13 +285,22 @@ func (s *shell) incoming(in incoming) {
 		s.peers[in.worker] = p
 	}
 	p.back = in.back
+	return m
+}
+
+// incoming takes a message of a worker.
+func (s *shell) incoming(in incoming) {
+	m := s.open(in)
+	if m == nil {
+		return
+	}
 	switch {
 	case m.Hello != nil && m.Hello.Error != "":
 		s.failure = fmt.Errorf("worker %s cannot run the query: %s", in.worker, m.Hello.Error)
 	case m.Hello != nil:
 		s.tell(in.worker, &metaquery.ToWorker{Deploy: &s.o.Deploy})
 	case m.Alive != nil:
-		s.alive(in.worker, p, m.Alive)
+		s.alive(in.worker, m.Alive)
 	case m.Report != nil:
 		if s.o.Reported != nil {
 			s.o.Reported(in.worker, m.Report)
@@ -299,8 +309,8 @@ func (s *shell) incoming(in incoming) {
 	}
 }
 
-func (s *shell) alive(id scheduler.WorkerID, p *peer, a *metaquery.Alive) {
-	if !p.up {
+func (s *shell) alive(id scheduler.WorkerID, a *metaquery.Alive) {
+	if p := s.peers[id]; !p.up {
 		p.up, s.ever = true, true
 		s.handle(scheduler.Event{Worker: &scheduler.WorkerUp{ID: id, Addr: a.Addr}})
 	}
@@ -317,7 +327,7 @@ func (s *shell) ended(e Ended) {
 	s.handle(scheduler.Event{Gone: e.ID})
 }
 
-// end ends all workers: by telling them to if the query is over.
+// end ends all workers: by telling them to if the query is over. What they have still to report is heard.
 func (s *shell) end(over bool) {
 	grace := time.Duration(0)
 	if over {
@@ -329,7 +339,33 @@ func (s *shell) end(over bool) {
 	for id := range s.asked {
 		s.answer(id, Response{Error: "the query has ended"})
 	}
-	s.cluster.Close(grace)
+	ended := make(chan struct{})
+	go func() {
+		s.cluster.Close(grace)
+		close(ended)
+	}()
+	for {
+		select {
+		case <-ended:
+			return
+		case e := <-s.cluster.Ended():
+			delete(s.peers, e.ID)
+		case m := <-s.inbox:
+			s.farewell(m)
+		}
+	}
+}
+
+// farewell takes a message of a worker when the query is over.
+func (s *shell) farewell(in incoming) {
+	m := s.open(in)
+	switch {
+	case m == nil:
+	case m.Report != nil && s.o.Reported != nil:
+		s.o.Reported(in.worker, m.Report)
+	case m.Hello != nil, m.Alive != nil && len(m.Alive.Tasks) == 0:
+		s.tell(in.worker, &metaquery.ToWorker{Exit: true})
+	}
 }
 
 // request takes a request of a user.

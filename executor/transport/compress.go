@@ -1,8 +1,10 @@
 package transport
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -26,8 +28,9 @@ const (
 // compressed wraps a transport; its connections compress what they send and read both formats.
 type compressed struct {
 	t      Transport
-	encode func(msg []byte) []byte // nil if that does not pay
-	lz4    sync.Pool               // of *lz4.Compressor
+	encode func(to, msg []byte) []byte // into the room of to; nil if that does not pay
+	rooms  sync.Pool                   // of *[]byte: what waits should hold no more memory than its bytes
+	lz4    sync.Pool                   // of *lz4.Compressor
 	enc    *zstd.Encoder
 	dec    *zstd.Decoder
 }
@@ -37,6 +40,7 @@ type compressed struct {
 // carry one byte less than MaxMessage. Closing it closes t.
 func Compressed(t Transport, kind string) (Transport, error) {
 	c := &compressed{t: t}
+	c.rooms.New = func() any { return new([]byte) }
 	c.lz4.New = func() any { return new(lz4.Compressor) }
 	switch kind {
 	case "none":
@@ -82,8 +86,11 @@ func (c *compressed) Close() error {
 // pack makes what is sent for a message.
 func (c *compressed) pack(msg []byte) []byte {
 	if len(msg) >= compressFrom {
-		if b := c.encode(msg); b != nil {
-			return b
+		room := c.rooms.Get().(*[]byte)
+		defer c.rooms.Put(room)
+		*room = slices.Grow((*room)[:0], worth(len(msg)))
+		if b := c.encode(*room, msg); b != nil {
+			return bytes.Clone(b)
 		}
 	}
 	b := make([]byte, 1+len(msg))
@@ -94,8 +101,8 @@ func (c *compressed) pack(msg []byte) []byte {
 // worth is the size below which compressing a message pays: the other side has to work too.
 func worth(size int) int { return size - size/8 }
 
-func (c *compressed) encodeLZ4(msg []byte) []byte {
-	b := make([]byte, worth(len(msg)))
+func (c *compressed) encodeLZ4(to, msg []byte) []byte {
+	b := to[:worth(len(msg))]
 	b[0] = packedLZ4
 	head := 1 + binary.PutUvarint(b[1:], uint64(len(msg)))
 	z := c.lz4.Get().(*lz4.Compressor)
@@ -104,12 +111,11 @@ func (c *compressed) encodeLZ4(msg []byte) []byte {
 	if err != nil || n == 0 { // it does not fit
 		return nil
 	}
-	return b[: head+n : head+n]
+	return b[:head+n]
 }
 
-func (c *compressed) encodeZstd(msg []byte) []byte {
-	b := append(make([]byte, 0, len(msg)/2), packedZstd)
-	b = binary.AppendUvarint(b, uint64(len(msg)))
+func (c *compressed) encodeZstd(to, msg []byte) []byte {
+	b := binary.AppendUvarint(append(to, packedZstd), uint64(len(msg)))
 	b = c.enc.EncodeAll(msg, b)
 	if len(b) > worth(len(msg)) {
 		return nil

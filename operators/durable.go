@@ -85,7 +85,7 @@ type Replayable interface {
 }
 
 // RowLog keeps the rows of a source that cannot read them again, as entries with the numbers 1, 2, 3, ... It
-// belongs to one source, whose goroutine makes all calls.
+// belongs to one source, whose goroutine makes all calls but those of Trim, which may come from any.
 type RowLog interface {
 	// AppendRows adds the entry after the last one. When it returns the entry is there for every later
 	// process, and when it fails it is not. payload is free for reuse then.
@@ -100,7 +100,7 @@ type RowLog interface {
 type Trimmer interface {
 	Replayable
 	// Trim says that no position before this one will be sought any more: it is that of the last complete
-	// checkpoint. The goroutine of Next calls it.
+	// checkpoint. It may be called by any goroutine.
 	Trim(position []byte) error
 }
 

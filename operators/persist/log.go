@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"sluice/operators"
 )
@@ -20,6 +21,7 @@ import (
 // payload), payload. An entry at the end of the last file that is not whole was being written when the
 // process died, and is overwritten.
 type Log struct {
+	mu       sync.Mutex // Trim may come from another goroutine
 	dir      string
 	segments []int64 // numbers of their first entries, in order
 	next     int64   // number of the next entry
@@ -149,6 +151,8 @@ func noEntry(err error) error {
 
 // AppendRows implements operators.RowLog.
 func (l *Log) AppendRows(number int64, payload []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if number != l.next {
 		return fmt.Errorf("entry %d cannot be written where entry %d is due", number, l.next)
 	}
@@ -174,22 +178,33 @@ func (l *Log) AppendRows(number int64, payload []byte) error {
 
 // Rows implements operators.RowLog.
 func (l *Log) Rows(number int64, f func(payload []byte) error) error {
+	payload, err := l.entry(number)
+	if err != nil || payload == nil {
+		return err
+	}
+	return f(payload)
+}
+
+// entry reads an entry; it is nil if there is none.
+func (l *Log) entry(number int64) ([]byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if number >= l.next {
-		return nil
+		return nil, nil
 	}
 	if number < l.segments[0] {
-		return fmt.Errorf("it has been given up; the first one that is kept is %d", l.segments[0])
+		return nil, fmt.Errorf("it has been given up; the first one that is kept is %d", l.segments[0])
 	}
 	if err := l.seek(number); err != nil {
-		return err
+		return nil, err
 	}
 	payload, err := readEntry(l.in, l.at, l.read)
 	if err != nil {
-		return fmt.Errorf("%s at byte %d: %w", l.in.Name(), l.at, err)
+		return nil, fmt.Errorf("%s at byte %d: %w", l.in.Name(), l.at, err)
 	}
 	l.at += headerBytes + int64(len(payload))
 	l.read++
-	return f(payload)
+	return payload, nil
 }
 
 // seek goes to an entry that is there.
@@ -231,6 +246,8 @@ func (l *Log) closeInput() error {
 
 // Trim implements operators.RowLog. Only whole files are removed.
 func (l *Log) Trim(number int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for len(l.segments) > 1 && l.segments[1] <= number {
 		if err := os.Remove(l.path(l.segments[0])); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -36,12 +36,12 @@ func TestFullDisk(t *testing.T) {
 	schema := &dataflow.Schema{Columns: []dataflow.Column{
 		{Name: "n", Type: dataflow.IntType}, {Name: "s", Type: dataflow.StringType, Nullable: true}, {Name: "d", Type: dataflow.DecimalType(30, 2)}}}
 	b := batch.New(schema)
-	for range 3000 {
+	for range 500 {
 		b.Cols[0].Append(&batch.Vector{Type: dataflow.IntType, Len: 1, Ints: []int64{7}}, 0)
 		b.Cols[1].AppendBytes([]byte("some text"))
 	}
-	b.Cols[2].Reset(dataflow.DecimalType(30, 2), 3000)
-	b.Len = 3000
+	b.Cols[2].Reset(dataflow.DecimalType(30, 2), 500)
+	b.Len = 500
 	for _, format := range formats {
 		for n := 0; ; n += 1 + n/10 {
 			disk := &smallDisk{left: n}

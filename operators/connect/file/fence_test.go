@@ -139,8 +139,8 @@ func TestZombieAtEveryStep(t *testing.T) {
 	epochs := chainEpochs(6)
 	count := len((&zombie{}).steps(epochs, 2))
 	for stops := range count + 1 {
-		for wakes := range 4 { // before which epoch of the successor
-			for _, group := range []int64{1, 2, 3} {
+		for _, wakes := range []int{0, 1, 3} { // before which epoch of the successor
+			for _, group := range []int64{1, 3} {
 				dir := filepath.Join(t.TempDir(), "out")
 				z := &zombie{w: writerOf(t, dir, "./", "csv", -1)}
 				if err := z.start(); err != nil {
@@ -199,8 +199,8 @@ func TestFenced(t *testing.T) {
 // TestRacingWriters: writers that go on in each other's place all at once never publish an overlap. Each
 // one sees what is recorded as of its start, at worst nothing.
 func TestRacingWriters(t *testing.T) {
-	epochs := chainEpochs(40)
-	for range 20 {
+	epochs := chainEpochs(20)
+	for range 8 {
 		dir := filepath.Join(t.TempDir(), "out")
 		z := &zombie{w: writerOf(t, dir, "./", "csv", -1)}
 		if err := z.start(); err != nil {

@@ -114,3 +114,15 @@ func TestDecidedMeanwhile(t *testing.T) {
 		}
 	}
 }
+
+// Only what number writes is a number.
+func TestNumbers(t *testing.T) {
+	for s, want := range map[string]bool{
+		number(0): true, number(1<<63 - 1): true, number(12): true, "": false, "1": false, "-" + number(1)[1:]: false,
+		"+" + number(1)[1:]: false, "_" + number(1)[1:]: false, "9999999999999999999": false, number(1) + "0": false, "00000000000000000x1": false,
+	} {
+		if n, ok := parseNumber(s); ok != want || ok && number(n) != s {
+			t.Errorf("%q: %d %v", s, n, ok)
+		}
+	}
+}

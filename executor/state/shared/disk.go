@@ -156,12 +156,12 @@ func (d disk) folder(elem ...string) error {
 	return err
 }
 
-// names lists a folder below the directory.
+// names lists a folder below the directory, in any order.
 func (d disk) names(elem ...string) ([]string, error) {
-	files, err := os.ReadDir(d.path(elem...))
-	names := make([]string, len(files))
-	for i, f := range files {
-		names[i] = f.Name()
+	f, err := os.Open(d.path(elem...))
+	if err != nil {
+		return nil, err
 	}
-	return names, err
+	names, err := f.Readdirnames(-1)
+	return names, errors.Join(err, f.Close())
 }

@@ -51,8 +51,11 @@ func number(n int64) string { return fmt.Sprintf("%019d", n) }
 
 // parseNumber is the reverse of number.
 func parseNumber(s string) (int64, bool) {
+	if len(s) != 19 || s[0] == '-' || s[0] == '+' {
+		return 0, false
+	}
 	n, err := strconv.ParseInt(s, 10, 64)
-	return n, err == nil && n >= 0 && number(n) == s
+	return n, err == nil
 }
 
 // parseNumbers takes a file name apart, which must be numbers with dots between them and a suffix.

@@ -143,9 +143,9 @@ func (i *Instance) braked(f *instanceFeed) bool {
 }
 
 // needsBoundary reports whether an epoch without rows is to be cut, so that there is a boundary up to
-// which what is retained can be forgotten.
+// which what is retained can be forgotten: here, or further down if that is where the pressure comes from.
 func (i *Instance) needsBoundary(f *instanceFeed) bool {
-	return i.cfg.Off.On(protocol.Brake) && i.cfg.Launch.Every > 0 && len(f.crossings) == 0 && i.retainsTooMuch()
+	return i.cfg.Off.On(protocol.Brake) && i.cfg.Launch.Every > 0 && len(f.crossings) == 0 && i.pressure()
 }
 
 // nextNumber is the number of the source's next epoch.

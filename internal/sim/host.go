@@ -63,7 +63,6 @@ func (h *host) begin() {
 		return
 	}
 	w.tracef("%s begins at %d on %s", h, h.launch.Checkpoint, h.worker.id)
-	w.progress()
 	h.task = task
 	h.call(func() {})
 	w.after(w.between(0, 50*millisecond), h.tick)

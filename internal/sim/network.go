@@ -71,6 +71,10 @@ func (c *connection) send(msg []byte) bool {
 		c.refuse()
 		return false
 	}
+	if w.chance(w.plan.Leaks) {
+		w.tracef("lost without a word: a message on %s of %s", c.channel, c.from)
+		return true
+	}
 	msg = slices.Clone(msg)
 	session := c.session
 	c.down = max(c.down, w.now+w.delay())
@@ -111,6 +115,9 @@ func (c *connection) reply(msg []byte) {
 		return
 	}
 	w := c.from.worker.world
+	if w.chance(w.plan.Leaks) {
+		return
+	}
 	msg = slices.Clone(msg)
 	session := c.session
 	c.back = max(c.back, w.now+w.delay())

@@ -19,6 +19,7 @@ type plan struct {
 	Rewrites            []string // rules, one after the other, each where there is a place for it
 	LeastRows, MostRows int      // of each source
 	Span                int64    // time in which the rows come
+	Wide                bool     // some rows are so large that an epoch has several frames
 	Interval            int64    // of an epoch of the wall clock; 0: sources count
 	Every, Flight       int64
 	SingleFile          float64 // chance of a sink to be one file
@@ -44,6 +45,7 @@ type plan struct {
 	FaultEvery  int64 // usual time between two of them
 	Zombies     float64
 	Broken      float64 // a connection breaks at a message
+	Leaks       float64 // a message is lost, and the connection stays
 	Refused     float64
 	Lost        float64 // control messages
 	Doubled     float64
@@ -88,7 +90,10 @@ func drawPlan(seed uint64) plan {
 	p.MostFlying = int(number(1, 3, 50))
 	p.Takeover = number(200*millisecond, 3*second)
 	p.KillDelay = number(20*millisecond, 2*second)
-	p.Limits = executor.Limits{Window: number(0, 0, 600, 3000)}
+	p.Limits = executor.Limits{Window: number(0, 0, 600, 3000), Retained: number(0, 0, 0, 2000)}
+	if r.IntN(12) == 0 {
+		p.Wide, p.MostRows = true, 12
+	}
 	p.Sets = int(number(0, 0, 1, 2))
 	if p.Sets > 0 {
 		p.Span = max(p.Span, second)
@@ -100,6 +105,7 @@ func drawPlan(seed uint64) plan {
 	p.FaultEvery = number(50*millisecond, 300*millisecond, second)
 	p.Zombies = pick(0, 0.2, 0.6)
 	p.Broken = pick(0, 0, 0.003, 0.02)
+	p.Leaks = pick(0, 0, 0, 0.003, 0.02)
 	p.Refused = pick(0, 0.01, 0.2)
 	p.Lost, p.Doubled, p.Slow = pick(0, 0.02, 0.15), pick(0, 0.1), pick(0, 0.02, 0.1)
 	p.DiskFails, p.DiskSlow = pick(0, 0, 0.01, 0.05), pick(0, 0.05, 0.3)

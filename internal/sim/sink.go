@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sluice/dataflow/batch"
 	"sluice/internal/protocol"
@@ -58,13 +59,17 @@ func (s *sink) Process(_ int, b *batch.Batch) error {
 // texts gives each row of a batch.
 func texts(b *batch.Batch) []string {
 	var rows []string
+	add := func(i int) {
+		text := string(operators.AppendRow(nil, b, i))
+		rows = append(rows, strings.ReplaceAll(text, string(large), "large"))
+	}
 	if b.Sel == nil {
 		for i := range b.Len {
-			rows = append(rows, string(operators.AppendRow(nil, b, i)))
+			add(i)
 		}
 	}
 	for _, i := range b.Sel {
-		rows = append(rows, string(operators.AppendRow(nil, b, int(i))))
+		add(int(i))
 	}
 	return rows
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"strings"
 
 	"sluice/dataflow"
 	"sluice/dataflow/batch"
@@ -17,7 +18,11 @@ type record struct {
 	time  int64 // its event time
 	key   string
 	value int64
+	large bool
 }
+
+// large is what makes a row so large that no other one is sent with it.
+var large = []byte(strings.Repeat("large ", 12<<10))
 
 // input is what a source reads.
 type input struct {
@@ -39,6 +44,7 @@ func (w *world) drawInput(n int, span int64) *input {
 		if w.chance(0.3) {
 			r.time -= w.between(0, 20) * second
 		}
+		r.large = w.plan.Wide && w.chance(0.4)
 		in.rows = append(in.rows, r)
 	}
 	return in
@@ -120,6 +126,12 @@ func appendRecord(b *batch.Batch, r record) {
 			v.Append(&batch.Vector{Type: v.Type, Len: 1, Ints: []int64{r.time}}, 0)
 		case "k":
 			v.AppendBytes([]byte(r.key))
+		case "p":
+			if r.large {
+				v.AppendBytes(large)
+			} else {
+				v.AppendBytes(nil)
+			}
 		default:
 			v.Append(&batch.Vector{Type: v.Type, Len: 1, Ints: []int64{r.value}}, 0)
 		}

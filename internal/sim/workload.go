@@ -25,6 +25,7 @@ const specType = `  <type name="T">
     <column name="ts" type="timestamp" eventtime="true"/>
     <column name="k" type="string"/>
     <column name="v" type="int"/>
+    <column name="p" type="string"/>
   </type>
 `
 
@@ -71,7 +72,7 @@ func (s *spec) filter(in string) string {
 }
 
 func (s *spec) mapping(in string) string {
-	return s.operator("map", []string{in}, "select", s.world.pick("ts, k, v + 1 AS v", "ts, k, v * 2 AS v", "ts, k, v"))
+	return s.operator("map", []string{in}, "select", s.world.pick("ts, k, v + 1 AS v, p", "ts, k, v * 2 AS v, p", "ts, k, v, p"))
 }
 
 // aggregate works by key, in windows of time or of rows, or over all.

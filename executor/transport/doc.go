@@ -36,6 +36,9 @@
 //	udp://HOST:PORT            UDP, messages of at most MaxDatagrams; * as above
 //	lz4+ADDRESS, zstd+ADDRESS  any of these with compressed messages, for slow links; Addr has the prefix too
 //
+// A listener on all interfaces has the address 0.0.0.0 or [::]: the caller knows the name by which others reach
+// the machine.
+//
 // Two listeners cannot have one address, but libzmq lets a second one take an ipc path over.
 //
 // # ZeroMQ
@@ -48,7 +51,7 @@
 // together have one.
 //
 // A message of a channel is one part. Small ones (up to 8 KiB) that wait together go as a pack of at most 64 KiB:
-// 'P', then each message after its length as a varint. An empty message is the two parts '0' and nothing.
+// 'P', then each message after its length as a varint; who keeps one of them keeps the pack's memory. An empty message is the two parts '0' and nothing.
 // What else has two parts is the transport's own:
 //
 //	producer                                listener
@@ -58,7 +61,7 @@
 //	bytes, largest first), channel
 //	                                   <-   'W'                      welcome: Connected is called
 //	messages, '0', 'P'                <->   messages, '0', 'P'
-//	                                   <-   '-'                      still there? (after 5 s of silence)
+//	                                   <-   '-'                      still there? (after 4 s of silence)
 //
 // libzmq sends the probe on each new connection, so the handshake runs again after a break, with the same
 // routing id (ROUTER_HANDOVER). IMMEDIATE keeps messages from waiting for, or moving to, a connection that is
@@ -79,7 +82,8 @@
 //
 // Each message follows its length, four bytes, largest first. The first one is the hello from above (version,
 // generation, channel), answered by "sluice 1". A length above MaxMessage ends the connection, and memory for a
-// message grows with its bytes, not with what its length claims. Keep-alive finds dead machines after 10 s.
+// message grows with its bytes, not with what its length claims. Keep-alive finds a dead machine after 10 s if nothing
+// waits to be sent to it, else the kernel's limit of retransmissions does, which is minutes.
 //
 // # UDP
 //

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -25,7 +26,7 @@ type Options struct {
 	// Listener. Default 1.
 	IOThreads int
 	// Heartbeat is how often an idle connection is tried. A peer that does not answer for five times as
-	// long is given up and connected again. Default 2 s.
+	// long is given up and connected again; a Listener looks for ended connections every two. Default 2 s.
 	Heartbeat time.Duration
 }
 
@@ -83,11 +84,11 @@ func NewZMQ(o Options) (*ZMQ, error) {
 }
 
 func checkZMQ(addr string) error {
-	rest, ok := strings.CutPrefix(addr, "tcp://")
-	if !ok {
-		rest, ok = strings.CutPrefix(addr, "ipc://")
+	if path, ok := strings.CutPrefix(addr, "ipc://"); ok && path != "" {
+		return nil
 	}
-	if !ok || rest == "" {
+	rest, ok := strings.CutPrefix(addr, "tcp://")
+	if host, port, err := net.SplitHostPort(rest); !ok || err != nil || host == "" || port == "" {
 		return fmt.Errorf("transport: address %q: tcp://HOST:PORT or ipc://PATH is needed", addr)
 	}
 	return nil

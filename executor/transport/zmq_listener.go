@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	// sweepEvery is how often a listener tries which silent connections are still there.
-	sweepEvery = 5 * time.Second
 	// retryEvery is how often a listener tries again to send to a connection that took no more. libzmq
 	// tells it mostly, but a ROUTER has no event for one of many.
 	retryEvery = 5 * time.Millisecond
@@ -148,7 +146,7 @@ func (l *zmqListener) Close() error {
 
 func (l *zmqListener) run() {
 	defer l.end()
-	sweep := time.NewTicker(sweepEvery)
+	sweep := time.NewTicker(2 * l.t.opts.Heartbeat)
 	defer sweep.Stop()
 	retry := time.NewTimer(retryEvery)
 	defer retry.Stop()

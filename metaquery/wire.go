@@ -41,6 +41,7 @@ type Deploy struct {
 	Graph string `json:"graph"`
 	Limit int64  `json:"limit"` // most rows that each writer writes; negative: any number
 	State string `json:"state"` // directory of the store
+	Fsync string `json:"fsync"` // when what it has is brought to the disk
 	// Transport names how data goes between workers.
 	Transport string `json:"transport"`
 	// Spill is a folder for files that are of no use after the process ends; "" for none.

@@ -73,7 +73,7 @@ func checkNumbers(what string, numbers ...int64) error {
 }
 
 func (d *Deploy) check() error {
-	for _, text := range slices.Concat([]string{d.File, d.Dir, d.Graph, d.State, d.Transport, d.Spill}, d.Sets) {
+	for _, text := range slices.Concat([]string{d.File, d.Dir, d.Graph, d.State, d.Fsync, d.Transport, d.Spill}, d.Sets) {
 		if !utf8.ValidString(text) {
 			return fmt.Errorf("deploy: %q is not UTF-8; rename it", text)
 		}

@@ -16,7 +16,7 @@ func toWorkers() []*ToWorker {
 		Plan: &Plan{Attempt: 4, Epoch: 800, Tuples: tuples}, Stop: -1,
 	}
 	return []*ToWorker{
-		{Deploy: &Deploy{Spec: []byte("<dataflow name=\"\xff\"/>"), File: "q.xml", Dir: "/data", Sets: []string{"a.b=c"}, Partitions: 2, Nodes: 3, Graph: "sum", Limit: -1, State: "/state", Transport: "tcp"}},
+		{Deploy: &Deploy{Spec: []byte("<dataflow name=\"\xff\"/>"), File: "q.xml", Dir: "/data", Sets: []string{"a.b=c"}, Partitions: 2, Nodes: 3, Graph: "sum", Limit: -1, State: "/state", Fsync: "grouped", Transport: "tcp"}},
 		{Launch: &Launch{ID: id, Checkpoint: 300, State: map[string]Snapshot{"late": {Key: "late", Lo: 300, Hi: 303, Ref: "r", Meta: []byte{0, 255}}}, Every: 100, Flight: 4, Interval: 10000, Orders: orders}},
 		{End: &id}, {Orders: &orders}, {Here: true}, {Exit: true},
 	}

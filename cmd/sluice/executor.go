@@ -66,7 +66,7 @@ func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
 	if p.fingerprint() != d.Graph {
 		return nil, errors.New("the graph of the spec is not what it was when the query began: a file of rules or an environment variable has changed")
 	}
-	store, err := shared.Open(d.State, shared.Options{})
+	store, err := shared.Open(d.State, shared.Options{Fsync: fsyncModes[d.Fsync]})
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,7 @@ func (r *nodesRun) openStore() error {
 	if r.state, err = filepath.Abs(r.state); err != nil {
 		return err
 	}
-	if r.store, err = shared.Open(r.state, shared.Options{Coordinator: true}); err != nil {
+	if r.store, err = shared.Open(r.state, shared.Options{Coordinator: true, Fsync: fsyncModes[r.fsync()]}); err != nil {
 		return usageErrorf("%v", err)
 	}
 	text := r.p.canonical()
@@ -127,6 +127,14 @@ func (r *nodesRun) openStore() error {
 		return errors.Join(err, r.store.Close())
 	}
 	return nil
+}
+
+// fsync is when the state is brought to the disk: one that is removed at the end, never.
+func (r *nodesRun) fsync() string {
+	if r.c.State == "" {
+		return "never"
+	}
+	return r.c.Fsync
 }
 
 // config says how the query is to be run. Inputs that are missing are found here.
@@ -267,7 +275,7 @@ func (r *nodesRun) signals() (context.Context, <-chan scheduler.StopRequest, fun
 func (r *nodesRun) deploy(spec []byte) metaquery.Deploy {
 	return metaquery.Deploy{
 		Spec: spec, File: r.c.Spec, Dir: specDir(r.c.Spec), Sets: r.c.Set, Partitions: r.c.Partitions, Nodes: r.c.Nodes,
-		Graph: r.p.fingerprint(), Limit: r.c.Limit, State: r.state, Transport: r.c.Transport, Spill: r.dir,
+		Graph: r.p.fingerprint(), Limit: r.c.Limit, State: r.state, Fsync: r.fsync(), Transport: r.c.Transport, Spill: r.dir,
 	}
 }
 

@@ -89,17 +89,28 @@ func compareOutput(t *testing.T, got, want map[string]string) {
 // TestKillWorkers kills worker processes with SIGKILL while a query runs on them. They are replaced, and
 // everything that the query writes is what an undisturbed run writes.
 func TestKillWorkers(t *testing.T) {
-	for name, c := range map[string]struct{ window, sel string }{
-		"tumbling": {"tumbling(1m)", "window_start, k, count(*) AS n, sum(v) AS s, max(v) AS l"},
-		"session":  {"session(15s)", "window_start, window_end, k, count(*) AS n, max(v) AS s"},
+	tumbling := "window_start, k, count(*) AS n, sum(v) AS s, max(v) AS l"
+	for name, c := range map[string]struct{ window, sel, rules string }{
+		"alone":       {"tumbling(1m)", tumbling, ""},
+		"session":     {"session(15s)", "window_start, window_end, k, count(*) AS n, max(v) AS s", ""},
+		"standby":     {"tumbling(1m)", tumbling, `<rewrite rule="standby" operator="large"/><rewrite rule="checkpoint" operator="perMinute"/>`},
+		"hot standby": {"tumbling(1m)", tumbling, `<rewrite rule="hot-standby" operator="perMinute"/><rewrite rule="hot-standby" operator="large"/>`},
+		"partitions":  {"tumbling(1m)", tumbling, `<rewrite rule="partition" operator="perMinute"><param name="k" value="3"/></rewrite>`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			spec, want := writeKillQuery(t, dir, c.window, c.sel, "10s")
+			text, err := os.ReadFile(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(spec, bytes.Replace(text, []byte("</dataflow>"), []byte(c.rules+"</dataflow>"), 1), 0o666); err != nil {
+				t.Fatal(err)
+			}
 			state := filepath.Join(dir, "state")
 			cmd := command("run", "--nodes", "3", "--state", state, "--checkpoint", "100ms", "--set", "a.rate=8000", "--set", "b.rate=4000", spec)
-			var text bytes.Buffer
-			cmd.Stderr = &text
+			var said bytes.Buffer
+			cmd.Stderr = &said
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -110,9 +121,9 @@ func TestKillWorkers(t *testing.T) {
 				select {
 				case err := <-over:
 					if err != nil {
-						t.Fatalf("%v: %s", err, text.String())
+						t.Fatalf("%v: %s", err, said.String())
 					}
-					t.Logf("%d kills, %d processes: %s", kills, len(replaced), text.String())
+					t.Logf("%d kills, %d processes: %s", kills, len(replaced), said.String())
 					if kills < 2 || len(replaced) < 3+kills-1 {
 						t.Errorf("%d kills, and %d processes were seen", kills, len(replaced))
 					}

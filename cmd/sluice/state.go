@@ -37,8 +37,11 @@ func (c *runCommand) checkFsync() error {
 	if _, ok := fsyncModes[c.Fsync]; !ok {
 		return usageErrorf("--fsync must be never, grouped or always; it is %q", c.Fsync)
 	}
-	if (c.Fsync != "" || c.AllowDrop) && (c.State == "" || c.Nodes > 0) {
-		return usageErrorf("--fsync and --allow-drop are for queries with --state DIR in one process")
+	if (c.Fsync != "" || c.AllowDrop) && c.State == "" {
+		return usageErrorf("--fsync and --allow-drop are for queries with --state DIR")
+	}
+	if c.AllowDrop && c.Nodes > 0 {
+		return usageErrorf("--allow-drop is for queries that run in one process")
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func compileTest(d *metaquery.Deploy) (*worker.Query, error) {
 	return &worker.Query{
 		Physical: p, Store: store, OpenSource: catalog.OpenSource,
 		Build: func(o *operators.Context) (operators.Operator, error) {
-			return catalog.Build(o, catalog.Options{Limit: -1})
+			return catalog.Build(o, catalog.Options{Limit: -1, Cluster: true})
 		},
 	}, err
 }

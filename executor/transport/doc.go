@@ -21,9 +21,8 @@
 //     TCP it holds up its own connection, with ZeroMQ and UDP all those of its Listener. Handlers should hand
 //     messages on and return; with ZeroMQ, one that stands for longer than five heartbeats loses connections.
 //   - UDP loses single messages, too: Lossy tells, and Losses counts them.
-//   - A message is handed over, not copied, in the process: the sender may not change it after Send, and who
-//     receives it owns it. With Memory the two are the same slice, so a message that is sent to several
-//     consumers may be changed by none of them.
+//   - A message is handed over, not copied: the sender may not change it after Send, nor who receives it, since
+//     with Memory the two have the same slice. Both may keep it.
 //
 // The package's suite, transporttest, is these sentences as tests; every transport passes it.
 //

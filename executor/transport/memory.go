@@ -285,7 +285,7 @@ func (c *memoryConn) carry(k *memoryLink, msgs [][]byte) bool {
 			return false
 		default:
 		}
-		n := len(msg) // the handler owns msg from here on
+		n := len(msg)
 		msgs[i] = nil
 		alive = k.deliver(c, msg)
 		if c.out.release(n, 1) {

@@ -39,7 +39,8 @@ type Listener interface {
 // perhaps for those of several connections at once. A call that does not return holds up its
 // connection, and with ZeroMQ and UDP all of the Listener's.
 type Handler interface {
-	// Message is a message of a producer. msg belongs to the handler. back is the connection on which it
+	// Message is a message of a producer. The handler may keep msg, but not change it: with Memory it is the
+	// sender's slice. back is the connection on which it
 	// came; it may be used after the call, and compares equal for messages of one connection. When the
 	// producer is gone, back.Send drops the message and returns nil or ErrClosed.
 	Message(channel string, generation int64, msg []byte, back Conn)
@@ -51,7 +52,7 @@ type DialHandler interface {
 	// Connected is called each time that the connection is there, again after a break if the transport
 	// notices it. A transport that cannot tell calls it once.
 	Connected()
-	// Message is a message of the consumer. msg belongs to the handler.
+	// Message is a message of the consumer. The handler may keep msg, but not change it.
 	Message(msg []byte)
 }
 

@@ -32,7 +32,7 @@ had been acknowledged then is there afterwards, and nothing else than what was a
     number of killed processes. One that was under way may be there or not, but never in part.
   - An append that fails, as on a full disk, leaves no trace, and the Store goes on as soon as there is
     room. Only where the disk fails to sync is the log given up: all later appends fail.
-  - The epochs of a source, and the commits of a sink, ascend. A call out of order is an AssertionError.
+  - The epochs of a source ascend, and the commits of a sink do not descend. A call out of order is an AssertionError.
   - What is kept of the log is in memory too, about 150 bytes an epoch, until Trim forgets it.
   - A Store has its directory for itself (ErrInUse), by a lock that ends with its process.
   - When the machine dies, the promises hold with FsyncAlways. With FsyncGrouped the log may end up to an

@@ -52,8 +52,9 @@ func (s *Store) Epochs(source string) []Epoch {
 }
 
 // CommitSink records that a sink has made its rows up to epoch visible, and what it needs to find them
-// again: at most 8 MiB, not kept. The epoch must be above that of the sink's last commit; that of
-// the first may be 0, for what the sink finds at the very beginning. Errors are those of AppendEpoch.
+// again: at most 8 MiB, not kept. The epoch must not be below that of the sink's last commit; if it is
+// the same, the witness takes the place of the one before. That of the first may be 0, for what the sink
+// finds at the very beginning. Errors are those of AppendEpoch.
 func (s *Store) CommitSink(sink string, epoch int64, witness []byte) error {
 	s.mu.Lock()
 	n, err := s.commitSink(sink, epoch, witness)

@@ -75,8 +75,8 @@ func (k *kept) checkCommit(sink string, epoch int64) error {
 	switch {
 	case sink == "" || len(sink) > format.MaxName:
 		return assertion("a sink has a name of %d bytes, not 1 to %d", len(sink), format.MaxName)
-	case epoch <= last:
-		return assertion("sink %q: commit of epoch %d after epoch %d", sink, epoch, last)
+	case epoch < last:
+		return assertion("sink %q: commit of epoch %d after one of epoch %d", sink, epoch, last)
 	}
 	return nil
 }

@@ -239,8 +239,11 @@ func TestModel(t *testing.T) {
 					}
 				}
 				if c, ok := m.commits[sink]; ok {
-					if err := s.CommitSink(sink, c.epoch, nil); !errors.As(err, &bug) {
-						t.Fatalf("commit twice: %v", err)
+					if err := s.CommitSink(sink, c.epoch-1, nil); !errors.As(err, &bug) {
+						t.Fatalf("commit of an epoch before the last: %v", err)
+					}
+					if err := s.CommitSink(sink, c.epoch, []byte(c.witness)); err != nil {
+						t.Fatal(err)
 					}
 				}
 			},

@@ -110,8 +110,8 @@ type commit struct {
 
 func (c *commit) check(epoch int64, witness []byte) error {
 	switch {
-	case epoch < 0 || c.some && epoch <= c.epoch:
-		return assertion("sink %q: commit of epoch %d, which is below 0 or not above epoch %d", c.name, epoch, c.epoch)
+	case epoch < 0 || c.some && epoch < c.epoch:
+		return assertion("sink %q: commit of epoch %d, which is below 0 or below epoch %d", c.name, epoch, c.epoch)
 	case len(witness) > maxBlob:
 		return assertion("sink %q: a witness of %d bytes, %d are possible", c.name, len(witness), maxBlob)
 	}

@@ -230,7 +230,7 @@ func (i *Instance) Tick() {
 		}
 	}
 	for _, s := range i.sinks {
-		i.fail(i.record(s))
+		i.fail(errors.Join(i.confirm(s), i.record(s)))
 	}
 	i.askDecision(now)
 	i.settle()

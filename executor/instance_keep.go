@@ -193,8 +193,10 @@ type instanceSink struct {
 	node       *node
 	committer  operators.Committer
 	log        state.SinkLog
-	frontier   int64   // up to which everything is committed and recorded
-	target     int64   // the frontier when all has been recorded
+	pending    operators.Pending // nil if its commits count at once
+	confirmed  int64             // up to which they have been confirmed
+	frontier   int64             // up to which everything is committed, recorded and confirmed
+	target     int64             // the frontier when all has been
 	unrecorded *commit // the last commit, if it could not be recorded yet
 }
 
@@ -219,7 +221,7 @@ func (i *Instance) openSink(n *node, c operators.Committer) error {
 	if err != nil {
 		return storeError(err)
 	}
-	s := &instanceSink{node: n, committer: c, log: log}
+	s := &instanceSink{node: n, committer: c, log: log, confirmed: operators.Everything}
 	i.sinks = append(i.sinks, s)
 	visible, err := c.Recover(epoch, witness)
 	if err != nil {
@@ -234,10 +236,41 @@ func (i *Instance) openSink(n *node, c operators.Committer) error {
 			return storeError(err)
 		}
 	}
+	if p, ok := c.(operators.Pending); ok {
+		s.pending = p
+		if err := i.confirm(s); err != nil {
+			return err
+		}
+	}
 	if i.cfg.Off.On(protocol.Restate) {
-		s.frontier, s.target = n.committed, n.committed
+		s.target = n.committed
+		s.frontier = s.reached()
 	}
 	return nil
+}
+
+// confirm looks which commits of the sink have been confirmed.
+func (i *Instance) confirm(s *instanceSink) error {
+	if s.pending == nil {
+		return nil
+	}
+	confirmed, witness, err := s.pending.Confirm()
+	if err != nil {
+		return s.node.fail(err)
+	}
+	s.confirmed = confirmed
+	if witness != nil {
+		s.unrecorded = &commit{s.node.committed, witness}
+	}
+	return nil
+}
+
+// reached is the frontier that everything that is known so far allows.
+func (s *instanceSink) reached() int64 {
+	if s.confirmed >= s.node.committed {
+		return s.target
+	}
+	return min(s.target, s.confirmed)
 }
 
 // storeError is an error of the store, which may pass unless it is that a later generation is at work.
@@ -275,8 +308,8 @@ func (i *Instance) record(s *instanceSink) error {
 		}
 		s.unrecorded = nil
 	}
-	if s.target > s.frontier {
-		s.frontier = s.target
+	if f := s.reached(); f > s.frontier {
+		s.frontier = f
 		i.changed()
 	}
 	return nil

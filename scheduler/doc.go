@@ -49,10 +49,10 @@
 //
 // Where the graph has copies of a task nothing more is needed: the selector goes on with the other copy.
 // Copies are tasks that have state keys in common (dataflow.StateKeys). A copy waits some time for a
-// worker of its own rather than share one with another copy. Where the graph has a standby of a task, and
-// there is a worker for it, the standby is launched in its place, and the failed task is the standby from
-// then on (Record.Active). All tasks that are above one input of the selector are replaced together, for
-// what joins their streams gives nothing while one of them is missing.
+// worker of its own rather than share one with another copy, and moves to one that comes later. Where the
+// graph has a standby of a task, and there is a worker for it, the standby is launched in its place, and
+// the failed task is the standby from then on (Record.Active). All tasks that are above one input of the
+// selector are replaced together, for what joins their streams gives nothing while one of them is missing.
 //
 // A task is unprotected if it has copies or standbys and there is, on another worker, neither a copy that
 // has caught up nor a place for a standby.
@@ -77,10 +77,11 @@
 //
 // Expand finds what a tuple of a user means. A parameter that does not affect rows is set at once. For all
 // others a plan is made: an attempt, an epoch ahead of all that any task has begun, and the tuples. It is
-// recorded, then sent to the tasks that it concerns. When the instances that run have all accepted, the
-// decision is left to the store, which keeps the first one that it gets; a plan that is committed becomes
-// changes at their epoch, and any other one comes to nothing. If a task was past the epoch, the plan is
-// tried again further ahead, up to ten times. There is one plan at a time; other requests wait.
+// recorded, then sent to the tasks that it concerns and to all that have sources, whose logs know whether
+// any instance has been past the epoch. When the instances that run have all accepted, the decision is
+// left to the store, which keeps the first one that it gets; a plan that is committed becomes changes at
+// their epoch, and any other one comes to nothing. If a task was past the epoch, the plan is tried again
+// further ahead, up to ten times. There is one plan at a time; other requests wait.
 //
 // A task that is launched begins with the parameters that hold behind its checkpoint, in Orders.Now, and
 // has the changes above it in Orders.Changes. Later orders repeat the former as they were. A change is
@@ -109,7 +110,7 @@
 //
 // # What is not covered
 //
-// Tasks do not move once they run: a worker that comes late gets only tasks that are launched later. A
-// source that cannot be read again is not known as such. Changes are settings; those of the graph are not
-// made here.
+// Tasks other than copies do not move once they run: a worker that comes late gets those that are launched
+// later. A source that cannot be read again is not known as such. Changes are settings; those of the graph
+// are not made here.
 package scheduler

@@ -16,6 +16,7 @@ func (c *Core) place() {
 		return
 	}
 	c.deployed = true
+	c.moveApart()
 	for _, s := range c.sides {
 		c.failOver(s)
 	}
@@ -39,6 +40,25 @@ func (c *Core) reserve(t *task) {
 	if w, s := c.choose(t); w != nil && s.apart == 0 {
 		t.worker = w.id
 	}
+}
+
+// moveApart gives up a copy that shares its worker with another one, if there is a worker for it now and the
+// other one can do the work until it is back.
+func (c *Core) moveApart() {
+	for _, t := range c.tasks {
+		if !t.live || t.stateful && !c.cfg.Checkpoints || !slices.ContainsFunc(t.copies, func(u *task) bool { return c.carries(u, t) }) {
+			continue
+		}
+		if w, s := c.choose(t); w != nil && s.apart == 0 {
+			c.fail(t, false)
+			return
+		}
+	}
+}
+
+// carries tells whether a copy on the worker of t is as far as it should be.
+func (c *Core) carries(u, t *task) bool {
+	return u.live && u.worker == t.worker && u.report.CaughtUp && u.Apart(t.Task)
 }
 
 // enoughWorkers tells whether the first launches may begin: all workers are there, or waiting for more of

@@ -89,6 +89,7 @@ type script struct {
 // The events are
 //
 //	up w1 | gone w1 | alive w1 [TASK/GEN ...] | tick 100ms [times]
+//	pass 2s                                        with signs of life of all workers, all 200 ms
 //	report TASK/GEN [epoch=5] [begun=6] [cut=6] [snap=KEY:LO-HI:REF] [front=SINK:EPOCH] [vote=1|late|error] ...
 //	obey [TASK ...]                                the last orders have been obeyed, by all or these
 //	set ID OPERATOR.PARAM=VALUE ... | stop | end | decided ATTEMPT commit|cancel
@@ -180,6 +181,9 @@ func (s *script) event(line string) {
 	case "tick":
 		s.tick(words[1:])
 		return
+	case "pass":
+		s.pass(words[1])
+		return
 	case "report":
 		e.Report = s.reportOf(words[1:])
 	case "obey":
@@ -204,6 +208,26 @@ func (s *script) event(line string) {
 		s.t.Fatalf("unknown event %q", line)
 	}
 	s.print(s.core.Handle(e))
+}
+
+// pass lets time pass in which all workers that are up are alive, with what has been launched there.
+func (s *script) pass(text string) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for end := s.now + d.Microseconds(); s.now < end; {
+		s.tick([]string{"200ms"})
+		for _, w := range s.core.Status().Workers {
+			a := &scheduler.Alive{Worker: w.ID, Addr: w.Addr}
+			for id, home := range s.home {
+				if home == w.ID && id.Gen == s.saved.Generations[id.Task] {
+					a.Tasks = append(a.Tasks, id)
+				}
+			}
+			s.print(s.core.Handle(scheduler.Event{Now: s.now, Alive: a}))
+		}
+	}
 }
 
 // tick lets time pass. Workers whose tasks have no silence to keep are heard by their own events only.

@@ -82,10 +82,11 @@ func (c *runCommand) runNodes(p *plan, spec []byte, s streams) (err error) {
 		return err
 	}
 	r := &nodesRun{c: c, p: p, s: s, tally: newTally(p)}
-	if r.dir, err = os.MkdirTemp("", "sluice-run-"); err != nil {
+	remove, err := r.makeDir()
+	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(r.dir)
+	defer remove()
 	if err := r.openStore(); err != nil {
 		return err
 	}
@@ -101,6 +102,43 @@ func (c *runCommand) runNodes(p *plan, spec []byte, s streams) (err error) {
 		return nil
 	}
 	return r.run(config, spec)
+}
+
+// runPrefix begins the names of folders of runs, and runLock is the file in them that is locked for as long
+// as the run lasts.
+const (
+	runPrefix = "sluice-run-"
+	runLock   = "lock"
+)
+
+// makeDir makes the folder of the run, and removes those that runs have left that were killed.
+func (r *nodesRun) makeDir() (remove func(), err error) {
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), runPrefix+"*", runLock))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range left {
+		if lock, err := local.TryLock(path); err == nil {
+			_ = os.RemoveAll(filepath.Dir(path)) // it may be that of another user
+			lock.Close()
+		}
+	}
+	if r.dir, err = os.MkdirTemp("", runPrefix); err != nil {
+		return nil, err
+	}
+	// It has its name only once it is locked, so that nobody takes this folder for one that was left.
+	path := filepath.Join(r.dir, runLock)
+	lock, err := local.TryLock(path + "-new")
+	if err == nil {
+		err = os.Rename(path+"-new", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(r.dir))
+	}
+	return func() {
+		_ = os.RemoveAll(r.dir) // the next run removes what is left
+		lock.Close()
+	}, nil
 }
 
 // openStore opens the state, which must be new or of the very same plan.

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -210,33 +209,4 @@ func (c *Cluster) forget(id scheduler.WorkerID, p *process, status string) {
 		c.quick++
 	}
 	c.ended <- Ended{ID: id, Status: status, Quick: c.quick}
-}
-
-// errInUse says that a lock is held.
-var errInUse = errors.New("in use")
-
-// lockWait is how long Lock waits for the workers of a process that has just ended.
-const lockWait = 2 * time.Second
-
-// Lock opens and locks a file, which is made if need be. The lock ends when the file has been closed in
-// this process and in all those that got it from this one.
-func Lock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return f, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Since(begin) > lockWait {
-			break
-		}
-	}
-	f.Close()
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = errInUse
-	}
-	return nil, fmt.Errorf("%s: %w", path, err)
 }

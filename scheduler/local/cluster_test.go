@@ -164,7 +164,7 @@ func TestParentDies(t *testing.T) {
 		}
 		workers = append(workers, pid)
 	}
-	if _, err := Lock(lock); !errors.Is(err, errInUse) {
+	if _, err := Lock(lock); !errors.Is(err, ErrInUse) {
 		t.Errorf("error %v", err)
 	}
 	if err := parent.Process.Kill(); err != nil {

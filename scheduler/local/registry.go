@@ -1,7 +1,6 @@
 package local
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,18 +9,24 @@ import (
 	"strings"
 )
 
-// Announce notes, for those who know the name of a query only, that it runs with the state in dir. The
-// note is removed by withdraw.
+// Announce notes, for those who know the name of a query only, that it runs with the state in dir, where
+// its Socket is open. The note is removed by withdraw, or by others after the run has been killed.
 func Announce(query, dir string) (withdraw func() error, err error) {
 	notes, err := noteDir()
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(notes, strconv.Itoa(os.Getpid()))
-	if err := os.WriteFile(path, []byte(query+"\n"+dir+"\n"), 0o600); err != nil {
+	if _, err := found(notes); err != nil {
 		return nil, err
 	}
-	return func() error { return os.Remove(path) }, nil
+	f, err := os.CreateTemp(notes, "run-")
+	if err != nil {
+		return nil, err
+	}
+	if _, err = f.WriteString(query + "\n" + dir + "\n"); err == nil {
+		err = f.Close()
+	}
+	return func() error { return os.Remove(f.Name()) }, err
 }
 
 // Find gives the directories of the runs of a query on this machine that have been announced by this user
@@ -31,30 +36,40 @@ func Find(query string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	runs, err := found(notes)
+	if err != nil {
+		return nil, err
+	}
+	dirs := runs[query]
+	slices.Sort(dirs)
+	return dirs, nil
+}
+
+// found gives the directories of the runs that have been announced and can be reached, by query. The notes
+// of others are removed, unless they may be being written.
+func found(notes string) (map[string][]string, error) {
 	entries, err := os.ReadDir(notes)
 	if err != nil {
 		return nil, err
 	}
-	var dirs []string
+	runs := map[string][]string{}
 	for _, e := range entries {
 		path := filepath.Join(notes, e.Name())
 		text, err := os.ReadFile(path)
 		if err != nil {
 			continue // it has just ended
 		}
-		name, dir, _ := strings.Cut(strings.TrimSuffix(string(text), "\n"), "\n")
-		if name != query {
-			continue
-		}
-		switch _, err := Ask(dir, Request{Query: query, Status: true}); {
-		case errors.Is(err, ErrNoRun):
-			_ = os.Remove(path) // it was killed
-		case err == nil:
-			dirs = append(dirs, dir)
+		query, dir, _ := strings.Cut(string(text), "\n")
+		dir, whole := strings.CutSuffix(dir, "\n")
+		switch {
+		case !whole:
+		case reachable(dir):
+			runs[query] = append(runs[query], dir)
+		default:
+			_ = os.Remove(path) // another one may have done so
 		}
 	}
-	slices.Sort(dirs)
-	return dirs, nil
+	return runs, nil
 }
 
 // noteDir is this user's folder for notes.

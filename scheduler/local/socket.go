@@ -198,11 +198,7 @@ var ErrNoRun = errors.New("no query with several processes runs there")
 
 // Ask sends a request to the query that runs with the state in dir.
 func Ask(dir string, r Request) (Response, error) {
-	var conn net.Conn
-	err := through(dir, func(short string) (err error) {
-		conn, err = net.Dial("unix", short)
-		return err
-	})
+	conn, err := dial(dir)
 	if err != nil {
 		return Response{}, fmt.Errorf("%q: %w", dir, ErrNoRun)
 	}
@@ -224,4 +220,22 @@ func Ask(dir string, r Request) (Response, error) {
 		return Response{}, fmt.Errorf("%q: an answer that is none: %w", dir, err)
 	}
 	return a, nil
+}
+
+func dial(dir string) (conn net.Conn, err error) {
+	err = through(dir, func(short string) (err error) {
+		conn, err = net.Dial("unix", short)
+		return err
+	})
+	return conn, err
+}
+
+// reachable reports whether a run has its socket in dir.
+func reachable(dir string) bool {
+	conn, err := dial(dir)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
 }

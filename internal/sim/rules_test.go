@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"sluice/executor"
+	"sluice/internal/protocol"
+)
+
+// without says what kind of run shows that a rule is needed. Where drawn plans do, prepare is nil.
+type without struct {
+	seeds   int // of which at least one fails
+	prepare func(p *plan)
+}
+
+// zombies lets every fault make a zombie that goes on for long.
+func zombies(p *plan) {
+	p.Faults, p.FaultEvery, p.Zombies, p.KillDelay = 3, second, 1, 8*second
+	p.Workers, p.Takeover = max(p.Workers, 3), 200*millisecond
+	p.LeastRows, p.MostRows, p.Span, p.StopAt, p.Endless = 30, 60, 6*second, 0, false
+	p.Lost, p.Slow, p.DiskFails, p.DiesWriting, p.DiesActing, p.SaveFails = 0, 0, 0, 0, 0, 0
+	p.Every, p.Flight, p.Limits = 8, 4, executor.Limits{}
+}
+
+var rules = map[string]without{
+	"prev":    {100, func(p *plan) { p.Leaks = 0.05 }},
+	"brake":   {100, func(p *plan) { p.Limits.Retained = 1500 }},
+	"trimmed": {100, nil},
+	"endlog":  {50, nil},
+	"endany":  {600, nil},
+	"cross":   {100, nil},
+	"flush":   {50, nil},
+	"chain": {200, func(p *plan) {
+		zombies(p)
+		p.Workers, p.Interval, p.Latency, p.SingleFile = 1, 20*millisecond, 300*millisecond, 0.5
+	}},
+	"restate":    {100, nil},
+	"endstay":    {100, func(p *plan) { p.Latency = 400 * millisecond }},
+	"fence":      {300, func(p *plan) { zombies(p); p.Sets, p.Interval = 3, 0 }},
+	"seal":       {200, func(p *plan) { zombies(p); p.Interval = 50 * millisecond }},
+	"controllog": {200, nil},
+	"hold":       {300, nil},
+	"allvote":    {300, nil},
+	"attempt": {300, func(p *plan) {
+		p.Sets, p.Slow, p.Lost, p.CutDelay, p.Interval, p.Every, p.Flight = 4, 0.5, 0.3, 0, 0, 8, 8
+		p.Span, p.LeastRows = 2*second, 30
+	}},
+	"dedup": {300, func(p *plan) {
+		p.Wide, p.LeastRows, p.MostRows, p.Span, p.Latency = true, 20, 30, 0, 30*millisecond
+		p.Faults, p.FaultEvery, p.Zombies, p.Workers, p.Limits.Window = 8, 100*millisecond, 0, 4, 600
+	}},
+	"logfirst": {50, nil},
+	"ranges":   {50, nil},
+}
+
+// TestRules: without any one of the rules some run fails that goes well with all of them.
+func TestRules(t *testing.T) {
+	for i, name := range ruleNames {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := rules[name]
+			for seed := range uint64(r.seeds) {
+				p := drawPlan(seed)
+				if r.prepare != nil {
+					r.prepare(&p)
+				}
+				p.Off = p.Off.With(protocol.Rule(i))
+				got := p.run(nil)
+				if got.err == nil {
+					continue
+				}
+				p.Off = 0
+				if again := p.run(nil); again.err != nil {
+					t.Errorf("seed %d fails with all rules on: %s", seed, again.describe())
+				}
+				if os.Getenv("SIM_TRACE") != "" {
+					t.Logf("seed %d: %s", seed, got.describe())
+				}
+				t.Log(fmt.Sprintf("seed %d: %.150s", seed, got.err))
+				return
+			}
+			t.Errorf("none of %d runs fails", r.seeds)
+		})
+	}
+}

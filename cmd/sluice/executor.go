@@ -76,7 +76,7 @@ func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
 		Build: func(o *operators.Context) (operators.Operator, error) {
 			return catalog.Build(o, catalog.Options{Limit: d.Limit, Cluster: true})
 		},
-		OpenSource: catalog.OpenSource,
+		OpenSource: openSources(d.State),
 		Limits:     executor.Limits{SpillDir: d.Spill},
 	}, nil
 }

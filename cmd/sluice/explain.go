@@ -19,6 +19,7 @@ type explainCommand struct {
 	Spec       string   `arg:"" optional:"" help:"The spec, - for standard input."`
 	Set        []string `help:"Set a parameter of an operator: OPERATOR.PARAMETER=VALUE." sep:"none" placeholder:"OP.PARAM=VALUE"`
 	Partitions int      `name:"partitions" short:"p" help:"Partition as run -p does." default:"1" placeholder:"N"`
+	Nodes      int      `help:"Spread over nodes as run --nodes does." placeholder:"N"`
 	Format     string   `help:"Form of the graph: term, dot or json." enum:"term,dot,json" default:"term"`
 	Steps      bool     `help:"Show what each rewrite step changes."`
 	Rule       string   `help:"Try a rule on an operator as well." placeholder:"RULE"`
@@ -44,7 +45,10 @@ func (c *explainCommand) Run(s streams) error {
 	if (c.Rule == "") != (c.Operator == "") || c.Rule == "" && len(c.Param) > 0 {
 		return usageErrorf("--rule and --operator go together, and --param with them")
 	}
-	o := planOptions{sets: c.Set, parallel: c.Partitions}
+	if c.Nodes < 0 || c.Nodes > maxNodes {
+		return usageErrorf("--nodes must be from 1 to %d", maxNodes)
+	}
+	o := planOptions{sets: c.Set, parallel: c.Partitions, nodes: c.Nodes}
 	if c.Rule != "" {
 		r := dataflow.Rewrite{Rule: c.Rule, Operator: c.Operator, Pos: dataflow.Pos{File: "--rule " + c.Rule}}
 		for _, param := range c.Param {
@@ -69,6 +73,9 @@ func (c *explainCommand) Run(s streams) error {
 		text, err = p.json()
 	default:
 		text = p.text(c.Steps)
+		if c.Nodes == 0 && p.hasFailover() {
+			text = append(text, "\nnote: in one process standbys do not run, and failover and checkpoint nodes only pass rows on\n"...)
+		}
 	}
 	if err == nil {
 		_, err = s.out.Write(text)
@@ -90,9 +97,6 @@ func (p *plan) text(steps bool) []byte {
 		fmt.Fprintf(&b, "\nafter rewriting:\n%s", p.final.Term(dataflow.TermOptions{}))
 	}
 	fmt.Fprintf(&b, "\n%s", p.tasks.Text())
-	if p.hasFailover() {
-		b.WriteString("\nnote: in one process standbys do not run, and failover and checkpoint nodes only pass rows on\n")
-	}
 	return b.Bytes()
 }
 

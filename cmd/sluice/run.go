@@ -136,7 +136,7 @@ func (c *runCommand) start(ctx context.Context, p *plan, options executor.Option
 	options.Build = func(o *operators.Context) (operators.Operator, error) {
 		return catalog.Build(o, catalog.Options{Limit: c.Limit})
 	}
-	options.OpenSource = catalog.OpenSource
+	options.OpenSource = openSources(c.State)
 	return executor.Run(ctx, p.tasks.Graph, options)
 }
 

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"sluice/executor"
+	"sluice/operators"
+	"sluice/operators/catalog"
+	"sluice/operators/persist"
+)
+
+// openSources opens sources of a query with state in the folder dir. One that is to keep its rows has
+// them in dir/rows/SOURCE.
+func openSources(dir string) func(*operators.Context) (operators.Source, error) {
+	return func(ctx *operators.Context) (operators.Source, error) {
+		if dir == "" || ctx.Op.Value("persist") != "true" {
+			return catalog.OpenSource(ctx)
+		}
+		log, err := openRows(filepath.Join(dir, "rows", ctx.Op.Name))
+		if err != nil {
+			return nil, err
+		}
+		ctx.Log = log
+		src, err := catalog.OpenSource(ctx)
+		if err != nil {
+			return nil, errors.Join(err, log.Close())
+		}
+		return src, nil
+	}
+}
+
+// rowLog is the log of the rows of a source, locked for as long as it is open.
+type rowLog struct {
+	*persist.Log
+	lock *os.File
+}
+
+// openRows opens the log of the rows of a source. While a process before this one still has it, which has
+// been given up and will end, that may be tried again.
+func openRows(dir string) (*rowLog, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(&executor.RetryError{Err: fmt.Errorf("the rows in %q are in use by another process: %w", dir, err)}, lock.Close())
+	}
+	log, err := persist.OpenLog(dir)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return &rowLog{log, lock}, nil
+}
+
+// Close ends the use of the log.
+func (l *rowLog) Close() error { return errors.Join(l.Log.Close(), l.lock.Close()) }

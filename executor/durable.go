@@ -28,6 +28,8 @@ type durable struct {
 	origins map[string]stateOrigin
 	waiting func(error)
 
+	trimmers map[string]operators.Trimmer // sources that keep their rows, by name
+
 	closing chan struct{}  // closed when the query has failed
 	writers sync.WaitGroup // of snapshots
 
@@ -56,7 +58,7 @@ var ErrFinished = errors.New("executor: the query has run to its end already")
 func (q *Query) openDurable(g *dataflow.Graph, o Options) error {
 	d := &durable{
 		store: o.State, every: o.CheckpointEpochs, waiting: o.Waiting, closing: make(chan struct{}),
-		writing: map[string]bool{}, endedAt: map[string]int64{},
+		writing: map[string]bool{}, endedAt: map[string]int64{}, trimmers: map[string]operators.Trimmer{},
 	}
 	d.written.L = &d.mu
 	q.durable = d

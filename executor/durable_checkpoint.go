@@ -180,7 +180,7 @@ func (d *durable) completeReady() error {
 		}
 		err = p.writer.Complete(meta)
 		if err == nil {
-			if err = d.store.Trim(p.epoch); err != nil && passes(err) {
+			if err = d.trim(p.epoch); err != nil && passes(err) {
 				err = nil // the next one trims that too
 			}
 		}
@@ -192,6 +192,21 @@ func (d *durable) completeReady() error {
 		d.pending = slices.DeleteFunc(d.pending, func(x *pendingCheckpoint) bool { return x == p })
 		d.mu.Unlock()
 	}
+}
+
+// trim forgets what is not needed once the checkpoint of an epoch is complete.
+func (d *durable) trim(epoch int64) error {
+	if err := d.store.Trim(epoch); err != nil {
+		return err
+	}
+	for name, t := range d.trimmers {
+		if entries := d.store.Epochs(name); len(entries) > 0 {
+			if err := t.Trim(entries[0].Position); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // nextReady gives the oldest pending checkpoint if nothing is missing for it, once.

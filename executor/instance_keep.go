@@ -197,7 +197,7 @@ type instanceSink struct {
 	confirmed  int64             // up to which they have been confirmed
 	frontier   int64             // up to which everything is committed, recorded and confirmed
 	target     int64             // the frontier when all has been
-	unrecorded *commit // the last commit, if it could not be recorded yet
+	unrecorded *commit           // the last commit, if it could not be recorded yet
 }
 
 // commit is what a sink has made visible.

@@ -116,7 +116,9 @@ func (i *Instance) setNow(t metaquery.Tuple) error {
 	}
 	for _, f := range i.feeds {
 		if s, ok := f.src.(operators.Settable); ok && f.ctx.Op.Name == t.Operator {
-			return setError(t, s.Set(t.Param, t.Value))
+			err := s.Set(t.Param, t.Value)
+			f.opts = f.src.Epochs()
+			return setError(t, err)
 		}
 	}
 	return nil

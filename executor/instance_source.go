@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"sluice/executor/state"
@@ -17,7 +18,14 @@ type instanceFeed struct {
 	last      int64           // epoch that was cut last
 	crossings []int64         // boundaries that have been crossed since the last complete checkpoint
 	pending   *operators.Mark // of an epoch that has been read and not logged yet
+	places    []place         // where a source that keeps its rows stood behind epochs since the last complete checkpoint
 	stoppedAt int64           // the last epoch before a stop; 0: goes on
+}
+
+// place is where a source stands behind an epoch.
+type place struct {
+	epoch    int64
+	position []byte
 }
 
 // logRetry is after how long an epoch that could not be logged is tried again.
@@ -254,6 +262,9 @@ func (i *Instance) markEpoch(f *instanceFeed) error {
 	if m.Stop || m.End {
 		i.changed()
 	}
+	if t, ok := f.src.(operators.Trimmer); ok {
+		f.places = append(f.places, place{m.Epoch, slices.Clone(t.Position())})
+	}
 	return i.task.Mark(f.index, m)
 }
 
@@ -265,5 +276,14 @@ func (f *instanceFeed) trim(c int64) error {
 	if err := f.logFile.Trim(c); errors.Is(err, state.ErrSealed) {
 		return err
 	}
-	return nil // what could not be trimmed will be with the next checkpoint
+	// What could not be trimmed will be with the next checkpoint.
+	k := 0
+	for k < len(f.places) && f.places[k].epoch <= c {
+		k++
+	}
+	if k > 0 {
+		_ = f.src.(operators.Trimmer).Trim(f.places[k-1].position)
+		f.places = f.places[k:]
+	}
+	return nil
 }

@@ -205,6 +205,9 @@ func (q *Query) restore(g *dataflow.Graph, o Options) error {
 			if err := f.openLog(o.State.Epochs(f.ctx.Op.Name), add, q.durable.base); err != nil {
 				return &OperatorError{Op: f.ctx.Op, Err: err}
 			}
+			if t, ok := f.src.(operators.Trimmer); ok {
+				q.durable.trimmers[f.ctx.Op.Name] = t
+			}
 		}
 	}
 	return nil

@@ -99,6 +99,8 @@ func (f *feed) inputOver(ctx context.Context, err error) bool {
 		f.ended = true
 	case errors.Is(err, operators.ErrStopped):
 		f.stop()
+	case f.log != nil && passes(err):
+		// The source holds what it has read and could not keep. The epoch ends here, and the next one tries again.
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		if cause := context.Cause(ctx); errors.Is(cause, errGraceOver) || errors.Is(cause, errAborted) {
 			f.stop()

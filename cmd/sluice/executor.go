@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"sluice/executor"
@@ -83,15 +84,25 @@ func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
 
 // data gives the transport for rows.
 func (e *executorProcess) data(name string) (transport.Transport, string, error) {
-	addr := ""
-	switch name {
-	case "tcp":
-		addr = "tcp://127.0.0.1:*"
-	case "ipc":
-		addr = "ipc://" + filepath.Join(e.dir, e.id)
-	default:
-		return nil, "", fmt.Errorf("unknown transport %q", name)
+	addr := dataAddress(name, filepath.Join(e.dir, e.id))
+	if err := transport.CheckAddr(addr); err != nil {
+		return nil, "", err
 	}
-	z, err := transport.NewZMQ(transport.Options{})
-	return z, addr, err
+	t, err := transport.Open(transport.Options{})
+	return t, addr, err
+}
+
+// dataAddress is where a worker listens for rows with the transport of this name; path is free for a socket
+// of it.
+func dataAddress(name, path string) string {
+	compression, scheme, found := strings.Cut(name, "+")
+	if !found {
+		compression, scheme = "", name
+	} else {
+		compression += "+"
+	}
+	if scheme == "ipc" {
+		return compression + "ipc://" + path
+	}
+	return compression + scheme + "://127.0.0.1:*"
 }

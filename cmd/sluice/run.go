@@ -30,7 +30,7 @@ type runCommand struct {
 	AllowDrop  bool   `help:"Go on with an edited query though some of the state fits no operator any more."`
 
 	Nodes     int    `help:"Run on N processes of this machine, and replace those that end." placeholder:"N"`
-	Transport string `help:"How rows go between processes: tcp or ipc." enum:"tcp,ipc" default:"tcp"`
+	Transport string `help:"How rows go between processes: tcp, ipc, plain-tcp or udp; lz4+ or zstd+ before it compresses them. tcp by default." placeholder:"NAME"`
 }
 
 // Run implements the command.
@@ -63,6 +63,9 @@ func (c *runCommand) Run(s streams) error {
 func (c *runCommand) check() error {
 	if c.Nodes < 0 || c.Nodes > maxNodes {
 		return usageErrorf("--nodes must be from 1 to %d", maxNodes)
+	}
+	if err := c.checkTransport(); err != nil {
+		return err
 	}
 	if _, err := checkpointEpochs(c.Checkpoint); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 
 	"sluice/dataflow"
 	"sluice/dataflow/batch"
@@ -199,8 +200,14 @@ func (s *source) Epochs() operators.EpochOptions { return s.inner.Epochs() }
 // Stop implements operators.Source. What is in the log has been read, and is given out first.
 func (s *source) Stop() { s.inner.Stop() }
 
-// Close implements operators.Source.
-func (s *source) Close() error { return s.inner.Close() }
+// Close implements operators.Source. It closes the log too, if that can be.
+func (s *source) Close() error {
+	err := s.inner.Close()
+	if log, ok := s.log.(io.Closer); ok {
+		err = errors.Join(err, log.Close())
+	}
+	return err
+}
 
 // Set implements operators.Settable.
 func (s *source) Set(param, value string) error {

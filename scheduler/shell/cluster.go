@@ -1,0 +1,40 @@
+// Package shell carries out what a scheduler.Core decides for one query, on a cluster of workers.
+package shell
+
+import (
+	"time"
+
+	"sluice/scheduler"
+)
+
+// Cluster starts and ends the workers of one query: processes on this machine, or executors of Mesos.
+// Workers connect to the control stream by themselves, at the address that they were started with. Its
+// methods return at once.
+type Cluster interface {
+	// Start begins to start so many workers, never two on one node unless the cluster has only one. It
+	// goes on trying until they are there, or Close.
+	Start(n int)
+	// Kill ends a worker for good; Ended tells when nothing of it runs any longer. A worker that is not
+	// known has ended.
+	Kill(id scheduler.WorkerID)
+	// Known reports whether a worker is one of this cluster that has not ended, also one that was
+	// started for an earlier scheduler.
+	Known(id scheduler.WorkerID) bool
+	// Ended gives the workers that have ended.
+	Ended() <-chan Ended
+	// About describes where a worker runs, for status: "process 4711", "agent a2 at 10.0.0.7".
+	About(id scheduler.WorkerID) string
+	// Alerts gives messages for the user, such as why no worker can be started and what is missing.
+	Alerts() <-chan string
+	// Close starts no more workers, and ends those that are left once grace has passed.
+	Close(grace time.Duration)
+}
+
+// Ended says that a worker has ended: nothing of it runs any longer.
+type Ended struct {
+	ID     scheduler.WorkerID
+	Status string // how
+	// Quick counts the workers in a row, up to this one, that ended soon after their start without having
+	// been told to.
+	Quick int
+}

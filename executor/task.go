@@ -88,7 +88,9 @@ func (t *Task) Rows(source, output int, b *batch.Batch) error {
 
 // Mark ends an epoch of a source.
 func (t *Task) Mark(source int, m operators.Mark) error {
-	return t.sources[source].forward(m)
+	n := t.sources[source]
+	n.over = n.over || m.End
+	return n.forward(m)
 }
 
 // inletRows hands the task rows from another task. b goes back to owner when the task no longer needs it.

@@ -22,6 +22,7 @@ type plan struct {
 	Wide                bool     // some rows are so large that an epoch has several frames
 	Interval            int64    // of an epoch of the wall clock; 0: sources count
 	Every, Flight       int64
+	NoCheckpoints       bool    // what has state restarts empty
 	SingleFile          float64 // chance of a sink to be one file
 	Limits              executor.Limits
 	Sets                int   // changes of conditions
@@ -83,7 +84,7 @@ func drawPlan(seed uint64) plan {
 	p.Interval = number(0, 0, 0, 20*millisecond, 50*millisecond)
 	p.Span = number(0, second, 4*second)
 	p.Every, p.Flight = number(1, 2, 4, 8), number(1, 2, 4)
-	p.SingleFile = pick(0, 0.5)
+	p.SingleFile, p.NoCheckpoints = pick(0, 0.5), r.IntN(15) == 0
 	p.Workers = int(number(1, 2, 3, 4))
 	p.Latency = number(200, 3*millisecond, 30*millisecond)
 	p.CutDelay = number(0, 5*millisecond, 50*millisecond)

@@ -38,7 +38,7 @@ var rules = map[string]without{
 	}},
 	"restate":    {100, nil},
 	"endstay":    {100, func(p *plan) { p.Latency = 400 * millisecond }},
-	"fence":      {300, func(p *plan) { zombies(p); p.Sets, p.Interval = 3, 0 }},
+	"fence":      {300, func(p *plan) { zombies(p); p.NoCheckpoints, p.Shape, p.Rewrites = true, "window", nil }},
 	"seal":       {200, func(p *plan) { zombies(p); p.Interval = 50 * millisecond }},
 	"controllog": {200, nil},
 	"hold":       {300, nil},

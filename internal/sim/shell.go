@@ -90,7 +90,7 @@ func (w *world) schedulerConfig() scheduler.Config {
 	p := &w.plan
 	return scheduler.Config{
 		Query: w.query, Every: p.Every, Flight: p.Flight, Interval: p.Interval,
-		Checkpoints: true, Liveness: p.Liveness, Workers: p.Workers, Off: p.Off,
+		Checkpoints: !p.NoCheckpoints, Liveness: p.Liveness, Workers: p.Workers, Off: p.Off,
 	}
 }
 

@@ -43,22 +43,28 @@ func completeCheckpoints(dir string) ([]int64, error) {
 	return epochs, nil
 }
 
-// removeCheckpointsBelow removes checkpoints under a name that a reader takes no notice of, as a half
-// removed one would be a damaged one.
-func (s *Store) removeCheckpointsBelow(epoch int64) error {
+// retireCheckpoints gives the checkpoints below epoch names that a reader takes no notice of, as a half
+// removed one would be a damaged one, and returns these.
+func (s *Store) retireCheckpoints(epoch int64) (gone []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	if n := len(s.checkpoints); epoch < 0 || n > 0 && s.checkpoints[n-1] < epoch {
+		return nil, assertion("trimming to epoch %d, for which there is no checkpoint", epoch)
+	}
 	for len(s.checkpoints) > 0 && s.checkpoints[0] < epoch {
 		path := s.checkpointPath(s.checkpoints[0])
-		gone := filepath.Join(s.checkpointsPath(), temporaryPrefix+"old-"+filepath.Base(path))
-		if err := os.Rename(path, gone); err != nil {
-			return fmt.Errorf("state: %w", err)
+		to := filepath.Join(s.checkpointsPath(), temporaryPrefix+"old-"+filepath.Base(path))
+		if err := os.Rename(path, to); err != nil {
+			return gone, fmt.Errorf("state: %w", err)
 		}
 		delete(s.verified, s.checkpoints[0])
 		s.checkpoints = s.checkpoints[1:]
-		if err := os.RemoveAll(gone); err != nil {
-			return fmt.Errorf("state: %w", err)
-		}
+		gone = append(gone, to)
 	}
-	return nil
+	return gone, nil
 }
 
 // Checkpoint is a complete checkpoint. Its state can be read until a later one is trimmed to. It may be

@@ -250,6 +250,19 @@ func (w *CheckpointWriter) publish(meta []byte) error {
 	if err != nil {
 		return w.fail(err)
 	}
+	if err := w.rename(); err != nil {
+		return err
+	}
+	if sync { // appends need not wait for it
+		if err := format.SyncDir(s.checkpointsPath()); err != nil {
+			return w.fail(err)
+		}
+	}
+	return nil
+}
+
+func (w *CheckpointWriter) rename() error {
+	s := w.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -262,11 +275,6 @@ func (w *CheckpointWriter) publish(meta []byte) error {
 	slices.Sort(s.checkpoints)
 	s.verified[w.epoch] = true
 	delete(s.writing, w.epoch)
-	if sync {
-		if err := format.SyncDir(s.checkpointsPath()); err != nil {
-			return w.fail(err)
-		}
-	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -155,17 +156,21 @@ func (s *Store) sync(n uint64) error {
 // have committed. An epoch that is not above that of an earlier call has no effect. Trim may be repeated after
 // an error.
 func (s *Store) Trim(epoch int64) error {
+	// Checkpoints first: on a full disk they make the room that the log needs. Appends need not wait for
+	// the removal of large files.
+	gone, err := s.retireCheckpoints(epoch)
+	for _, dir := range gone {
+		if gone := os.RemoveAll(dir); gone != nil && err == nil {
+			err = fmt.Errorf("state: %w", gone)
+		}
+	}
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return ErrClosed
-	}
-	if n := len(s.checkpoints); epoch < 0 || n > 0 && s.checkpoints[n-1] < epoch {
-		return assertion("trimming to epoch %d, for which there is no checkpoint", epoch)
-	}
-	// Checkpoints first: on a full disk they make the room that the log needs.
-	if err := s.removeCheckpointsBelow(epoch); err != nil {
-		return err
 	}
 	if epoch > s.kept.trimmed {
 		s.record = format.AppendTrim(s.record[:0], epoch)

@@ -102,18 +102,19 @@ func (c *Core) boundary() int64 {
 	return c.regular(written)
 }
 
-// reproduced is the epoch up to which every task has its state, in an instance that runs. Without
-// checkpoints a task that has been launched again has to be given all rows since the last one; they are
-// trimmed only after that.
+// reproduced is the epoch up to which all state is there, in an instance that runs: one that has been
+// launched again without it has to be given all rows since the last checkpoint, and they are trimmed only
+// after that. How far a state is its snapshots tell, though without checkpoints they hold nothing.
 func (c *Core) reproduced() int64 {
 	least := int64(metaquery.LastEpoch)
-	for _, t := range c.tasks {
-		if !t.stateful || !c.active(t) {
-			continue
-		}
-		far := t.report.Epoch
-		for _, u := range t.copies {
-			far = max(far, u.report.Epoch)
+	for key, holders := range c.states {
+		far := int64(0)
+		for _, t := range holders {
+			for _, s := range t.report.Snapshots {
+				if t.live && s.Key == key && sound(s.Hi) {
+					far = max(far, s.Hi)
+				}
+			}
 		}
 		least = min(least, far)
 	}

@@ -75,12 +75,13 @@ type topology struct {
 	tasks    []*task // in the order of the query
 	byName   map[string]*task
 	sides    []*side
-	required []string // state keys that a checkpoint needs, sorted
-	sinks    []string // sorted
+	required []string           // state keys that a checkpoint needs, sorted
+	states   map[string][]*task // that keep state, by state key
+	sinks    []string           // sorted
 }
 
 func newTopology(q *dataflow.Physical, checkpoints bool) *topology {
-	g := &topology{byName: make(map[string]*task)}
+	g := &topology{byName: make(map[string]*task), states: make(map[string][]*task)}
 	keys := dataflow.StateKeys(q.Graph)
 	required := make(map[string]bool)
 	holders := make(map[string][]*task)
@@ -93,6 +94,9 @@ func newTopology(q *dataflow.Physical, checkpoints bool) *topology {
 			}
 			t.keys[keys[op]] = true
 			t.add(op)
+			if hasState(op) {
+				g.states[keys[op]] = append(g.states[keys[op]], t)
+			}
 			if hasState(op) && checkpoints || merges(op) {
 				required[keys[op]] = true
 			}

@@ -271,9 +271,13 @@ func (p storedPiece) seal() {
 
 // tryOut restores a piece and, if that is possible, goes on.
 func (r *rig) tryOut(p storedPiece) {
-	if r.restore(p) != nil {
-		return
+	if r.restore(p) == nil {
+		r.goOn()
 	}
+}
+
+// goOn has some rows, a snapshot and the end.
+func (r *rig) goOn() {
 	r.process(event{5, 1, "c", int64(1)}, event{50, 40, "a", int64(2)})
 	r.op.EndEpoch(operators.Mark{Watermark: 45 * second})
 	r.op.(operators.Stateful).Snapshot(func(int, []byte) error { return nil })

@@ -356,7 +356,8 @@ func (a *distinct) load(d *decoder, slots []int32, owner *accumulators) {
 		return missing > 0
 	}
 	for next() && d.err == nil {
-		v := d.values(a.values.typ, d.uvarint(pieceEntries))
+		// Values differ, so each takes a byte at least, unless there is one only.
+		v := d.values(a.values.typ, d.uvarint(min(pieceEntries, max(1, len(d.in)))))
 		if v.Len == 0 {
 			d.fail(errShort)
 		}

@@ -6,10 +6,10 @@ package protocol
 // Rule is one rule of the protocol.
 type Rule uint
 
-// The rules that can be switched off, with what happens without them.
+// The rules that can be switched off, with what happens without them. That a task never waits for credit is
+// not among them: a channel's end takes all rows that it is given, and nothing in a task could wait.
 const (
 	Prev       Rule = iota // frames name the epoch before theirs; without: a lost epoch goes unnoticed
-	NoBlock                // a task never waits for credit; without: diamonds deadlock
 	Brake                  // sources brake by checkpoint intervals; without: blocked before a boundary
 	Trimmed                // a producer says what it has trimmed; without: a consumer waits, or misses rows
 	EndLog                 // the end of input is logged; without: the end comes elsewhere after a restart

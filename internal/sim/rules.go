@@ -10,7 +10,7 @@ import (
 
 // ruleNames are the names of the rules, as in SIM_OFF, in their order.
 var ruleNames = []string{
-	"prev", "noblock", "brake", "trimmed", "endlog", "endany", "cross", "flush", "chain", "restate", "endstay",
+	"prev", "brake", "trimmed", "endlog", "endany", "cross", "flush", "chain", "restate", "endstay",
 	"fence", "seal", "controllog", "hold", "allvote", "attempt", "dedup", "logfirst", "ranges",
 }
 

@@ -117,7 +117,7 @@ func (c *Core) role(t *task) Role {
 //
 //	term 2, checkpoint 40
 //	worker w1 tcp://127.0.0.1:4000
-//	task late.1: running on w1, generation 2, copy, epoch 47, unprotected
+//	task late.1: running on w1, generation 2, copy, epoch 47, unprotected, 1200 rows received
 //	plan 3 at epoch 60: late.1.condition = "delay > 5"
 //	lost: count, epochs 1 to 30
 func (s Status) String() string {
@@ -162,6 +162,9 @@ func (t TaskStatus) String() string {
 	fmt.Fprintf(&b, ", generation %d, %s, epoch %s", t.Gen, t.Role, epochText(t.Epoch))
 	if t.Unprotected {
 		b.WriteString(", unprotected")
+	}
+	if n := t.Report.Received; n > 0 {
+		fmt.Fprintf(&b, ", %d rows received", n)
 	}
 	return b.String()
 }

@@ -22,7 +22,7 @@ import (
 // durable is what a durable query has beside a query.
 type durable struct {
 	store   *state.Store
-	every   int64 // epochs from one checkpoint to the next; 0: only at the end
+	every   int64 // epochs from one checkpoint to the next
 	base    int64 // epoch of the checkpoint that the process started from
 	nodes   int   // that take part in checkpoints
 	origins map[string]stateOrigin
@@ -87,15 +87,26 @@ func (q *Query) openDurable(g *dataflow.Graph, o Options) error {
 			}
 		}
 	}
-	if d.every == 0 && !r.stateful() {
-		d.every = emptyCheckpoints
+	if d.every == 0 {
+		d.every = seldom(r.stateful())
 	}
 	return r.restore(o.Changed)
 }
 
-// emptyCheckpoints is how many epochs lie between two checkpoints of a query that has no state to be
-// written down, if none are asked for: they cost nothing, and keep the epoch log short.
-const emptyCheckpoints = 1000
+// How many epochs lie between two checkpoints where none are asked for. They keep the epoch log short, which is
+// in memory too. Those of a query that has no state to be written down cost nothing; the others come so
+// seldom that they cost next to nothing, and bound the log by some hundred bytes for each of these epochs.
+const (
+	emptyCheckpoints  = 1000
+	seldomCheckpoints = 1_000_000
+)
+
+func seldom(stateful bool) int64 {
+	if stateful {
+		return seldomCheckpoints
+	}
+	return emptyCheckpoints
+}
 
 // commitBeginning records what a sink finds at the very beginning, so that what it writes can be told
 // from that even if the process ends between the first commit and its recording.
@@ -109,7 +120,7 @@ func (d *durable) commitBeginning(n *node, s operators.Committer) error {
 
 // boundary reports whether there is a checkpoint at the end of the epoch.
 func (d *durable) boundary(m operators.Mark) bool {
-	return m.End || m.Stop || d.every > 0 && m.Epoch%d.every == 0
+	return m.End || m.Stop || m.Epoch%d.every == 0
 }
 
 func (d *durable) mayBegin(*node, int64) bool { return true }

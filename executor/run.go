@@ -23,10 +23,11 @@ type Options struct {
 	// Standbys, and what reads from nothing else, do not run.
 	Tasks [][]*dataflow.Operator
 	// State, if not nil, makes the query durable: it goes on from the state, and another process can go on
-	// from it. Names of operators must be those of the process before. Run does not close it.
+	// from it. The query may be another one than that of the process before if that one has been stopped, or
+	// run with CatchUp since. Run does not close State.
 	State *state.Store
-	// CheckpointEpochs is how many epochs of a durable query lie between two checkpoints, at least; 0: there is
-	// one at the end only, unless the query has no state to be written down.
+	// CheckpointEpochs is how many epochs of a durable query lie between two checkpoints, at least; 0: so many
+	// that they only keep the epoch log from growing without bound.
 	CheckpointEpochs int64
 	// CatchUp makes a durable query go no further than to the last epoch that a sink has made visible. The
 	// state is then as if the query had been stopped there, and fits an edited one.

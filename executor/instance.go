@@ -54,6 +54,7 @@ type instanceNode struct {
 	*node
 	key      string
 	keeps    bool              // its snapshots are wanted
+	copies   bool              // it reads a copy of a stream, which may be that of a standby
 	settings []metaquery.Tuple // changes that have not taken effect, in order
 }
 
@@ -260,7 +261,7 @@ func (i *Instance) Report() metaquery.Report {
 		Epoch: metaquery.LastEpoch, Watermark: batch.MaxWatermark, Vote: i.vote, Trimmed: i.trimmed, Retry: i.retry, Failure: i.failed,
 	}
 	for _, n := range i.task.nodes {
-		if !n.over {
+		if !n.over && !i.byNode[n].copies {
 			r.Epoch = min(r.Epoch, n.epoch)
 		}
 		r.Begun = max(r.Begun, n.epoch, n.now)
@@ -310,6 +311,9 @@ func (i *Instance) caughtUp(epoch int64) bool {
 	heard := int64(0)
 	for _, c := range i.ins {
 		at := c.receiver.Position()
+		if c.copies != nil {
+			continue // that of a standby brings nothing
+		}
 		if at == channel.After(i.cfg.Launch.Checkpoint) && !c.receiver.Ended() {
 			return false
 		}

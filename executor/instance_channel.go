@@ -90,7 +90,9 @@ func (i *Instance) join() error {
 		if producer == nil {
 			return in.node.fail(errors.New("assertion failed: the input comes from another task and is no channel"))
 		}
-		i.ins = append(i.ins, &inChannel{name: name, from: producer.Name, inlet: k, copies: in.meets(copies), receiver: channel.NewReceiver(channel.ReceiverConfig{
+		meets := in.meets(copies)
+		i.byNode[in.node].copies = meets != nil
+		i.ins = append(i.ins, &inChannel{name: name, from: producer.Name, inlet: k, copies: meets, receiver: channel.NewReceiver(channel.ReceiverConfig{
 			Channel: name, Schema: in.node.ctx.Op.Inputs[in.port].Schema, From: start, Window: i.cfg.Limits.Window, Off: i.cfg.Off,
 		})})
 	}

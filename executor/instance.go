@@ -276,6 +276,7 @@ func (i *Instance) Report() metaquery.Report {
 	}
 	i.reportEnds(&r)
 	r.CaughtUp = i.caughtUp(r.Epoch)
+	r.Waits = i.waits()
 	for _, c := range i.outs {
 		r.Retained += c.sender.Retained()
 		r.Backlog += c.sender.Unsent()

@@ -18,6 +18,7 @@ type instanceFeed struct {
 	last      int64           // epoch that was cut last
 	crossings []int64         // boundaries that have been crossed since the last complete checkpoint
 	pending   *operators.Mark // of an epoch that has been read and not logged yet
+	notLogged error           // why it could not be
 	places    []place         // where a source that keeps its rows stood behind epochs since the last complete checkpoint
 	stoppedAt int64           // the last epoch before a stop; 0: goes on
 }
@@ -230,7 +231,12 @@ func (i *Instance) cutAgain(f *instanceFeed) error {
 func (i *Instance) logEpoch(f *instanceFeed) error {
 	m := *f.pending
 	if !m.End || i.cfg.Off.On(protocol.EndLog) {
-		if err := f.log.append(f.feed, m); passes(err) {
+		err := f.log.append(f.feed, m)
+		if (err == nil) != (f.notLogged == nil) {
+			i.changed()
+		}
+		f.notLogged = err
+		if passes(err) {
 			return nil // tried again
 		} else if err != nil {
 			return err
@@ -241,6 +247,16 @@ func (i *Instance) logEpoch(f *instanceFeed) error {
 		return nil
 	}
 	return i.markEpoch(f)
+}
+
+// waits says why a source does not go on although it might, if that is so.
+func (i *Instance) waits() string {
+	for _, f := range i.feeds {
+		if f.notLogged != nil {
+			return "an epoch cannot be logged: " + f.notLogged.Error()
+		}
+	}
+	return ""
 }
 
 // markEpoch sends the mark of the epoch that has been read.

@@ -138,6 +138,8 @@ type Report struct {
 	// Retry asks to be launched again, for something went wrong that may pass, such as a full disk. It says
 	// what.
 	Retry string `json:"retry,omitempty"`
+	// Waits says for what the task waits that may come, such as room on a full disk. It goes on by itself.
+	Waits string `json:"waits,omitempty"`
 	// Done says that the sinks of the task want no more rows.
 	Done bool `json:"done,omitempty"`
 	// Failure ends the query.

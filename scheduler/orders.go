@@ -24,6 +24,9 @@ func (c *Core) report(r *TaskReport) {
 		return
 	}
 	t.heard, t.report, t.seen = true, r.Report, c.now
+	if r.Waits != "" {
+		c.alert(fmt.Sprintf("task %s on worker %s waits: %s", t.Name, t.worker, r.Waits))
+	}
 	switch {
 	case r.Failure != nil:
 		c.finish(Outcome{Error: r.Failure.Error, Input: r.Failure.Input})

@@ -301,6 +301,8 @@ func (s *script) reportOf(words []string) *scheduler.TaskReport {
 			r.Trimmed = true
 		case "retry":
 			r.Retry = value
+		case "waits":
+			r.Waits = value
 		case "done":
 			r.Done = true
 		case "failure":

@@ -166,6 +166,9 @@ func (t TaskStatus) String() string {
 	if n := t.Report.Received; n > 0 {
 		fmt.Fprintf(&b, ", %d rows received", n)
 	}
+	if t.Report.Waits != "" {
+		fmt.Fprintf(&b, ", waits: %s", t.Report.Waits)
+	}
 	return b.String()
 }
 

@@ -1,0 +1,106 @@
+package executor_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sluice/executor"
+	"sluice/executor/state"
+	"sluice/executor/state/shared"
+	"sluice/metaquery"
+	"sluice/operators"
+	"sluice/operators/catalog"
+)
+
+const waitsSpec = `<dataflow name="waits">
+  <type name="Row"><column name="t" type="timestamp" eventtime="true"/><column name="k" type="int"/><column name="v" type="int"/></type>
+  <operator name="in" type="reader"><output name="rows" type="Row"/><param name="path" value="in.csv"/><param name="epoch-rows" value="10"/></operator>
+  <operator name="out" type="writer"><input name="rows"/><param name="path" value="out.csv"/></operator>
+</dataflow>`
+
+// fullStore is a store that has no room for epochs while full.
+type fullStore struct {
+	executor.Store
+	full bool
+}
+
+// fullLog is a log of a fullStore.
+type fullLog struct {
+	state.SourceLog
+	store *fullStore
+}
+
+func (s *fullStore) OpenSource(source string, gen int64) (state.SourceLog, []state.Epoch, error) {
+	log, entries, err := s.Store.OpenSource(source, gen)
+	return &fullLog{log, s}, entries, err
+}
+
+func (l *fullLog) Append(e state.Epoch) error {
+	if l.store.full {
+		return fmt.Errorf("writing the log: %w", syscall.ENOSPC)
+	}
+	return l.SourceLog.Append(e)
+}
+
+// loneEnv is the surroundings of an instance without channels.
+type loneEnv struct{ changes int }
+
+func (e *loneEnv) Dial(string, string)                            {}
+func (e *loneEnv) Send(string, []byte) bool                       { return true }
+func (e *loneEnv) Reply(string, []byte)                           {}
+func (e *loneEnv) Background(work func() error, done func(error)) { done(work()) }
+func (e *loneEnv) Now() int64                                     { return time.Now().UnixMicro() }
+func (e *loneEnv) Changed()                                       { e.changes++ }
+
+// TestWaitsForRoom: a source whose epoch cannot be logged says so, at once, until it can.
+func TestWaitsForRoom(t *testing.T) {
+	dir := editDir(t, 100)
+	kept, err := shared.Open(filepath.Join(dir, "state"), shared.Options{Coordinator: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	store, env := &fullStore{Store: kept}, &loneEnv{}
+	p := editPlan(t, dir, waitsSpec, 1, nil)
+	task := p.Task("in")
+	if task == nil {
+		t.Fatal("no task in")
+	}
+	i, err := executor.NewInstance(executor.InstanceConfig{
+		Query: p, Task: task, Launch: metaquery.Launch{ID: metaquery.TaskID{Task: "in", Gen: 1}, Every: 5, Flight: 4}, Store: store, Env: env,
+		Build: func(c *operators.Context) (operators.Operator, error) {
+			return catalog.Build(c, catalog.Options{Limit: -1})
+		},
+		OpenSource: catalog.OpenSource,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	i.Cut(context.Background())
+	if r := i.Report(); r.Waits != "" || r.Cut != 1 {
+		t.Fatalf("with room: waits %q, cut %d", r.Waits, r.Cut)
+	}
+	store.full = true
+	changes := env.changes
+	for range 3 {
+		i.Cut(context.Background())
+		if r := i.Report(); !strings.Contains(r.Waits, syscall.ENOSPC.Error()) || r.Retry != "" {
+			t.Fatalf("without room: waits %q, retry %q", r.Waits, r.Retry)
+		}
+	}
+	if env.changes == changes {
+		t.Error("nobody is told that the report has changed")
+	}
+	store.full = false
+	changes = env.changes
+	i.Cut(context.Background())
+	if r := i.Report(); r.Waits != "" || r.Cut != 2 || env.changes == changes {
+		t.Errorf("with room again: waits %q, cut %d, %d changes", r.Waits, r.Cut, env.changes-changes)
+	}
+}

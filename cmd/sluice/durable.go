@@ -136,7 +136,10 @@ func (d *durableRun) catchUp(ctx context.Context, was *savedQuery) error {
 	case diags.HasErrors() || graphText(p) != was.graph:
 		return usageErrorf("the state in %q is of another query, which cannot be run any more as it was, since its files of rules, environment variables or the release have changed; put them back or choose another folder", d.c.State)
 	}
-	_, err = d.c.start(ctx, p, executor.Options{State: d.store, CatchUp: true, Waiting: d.waiting})
+	q, err := d.c.start(ctx, p, executor.Options{State: d.store, CatchUp: true, Waiting: d.waiting})
+	if q != nil {
+		reportRows(d.s.err, q.Stats())
+	}
 	finished := errors.Is(err, executor.ErrFinished)
 	switch {
 	case finished && bytes.Equal(was.text, d.o.text) && slices.Equal(was.Sets, d.o.sets):

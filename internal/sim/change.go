@@ -35,6 +35,7 @@ func (s *shell) requests() {
 	if p := &w.plan; p.StopAt > 0 && w.now >= beginning+p.StopAt && !s.stopped && !w.checks.stopping {
 		w.tracef("stop, at the end of what has been read: %v", p.StopEnds)
 		s.stopped = true
+		w.counts["stops"]++
 		s.event(scheduler.Event{Stop: &scheduler.StopRequest{End: p.StopEnds}})
 	}
 	w.after(100*millisecond, s.requests)

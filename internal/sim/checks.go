@@ -34,6 +34,13 @@ func (c *checks) launched(w *world, k *worker, l metaquery.Launch) {
 		w.fail("generation %d of task %s is launched on %s, and was on %s before", l.ID.Gen, l.ID.Task, k.id, on)
 	}
 	c.launches[l.ID] = k.id
+	w.counts["launches"]++
+	if l.ID.Gen > 1 && l.Checkpoint > 0 {
+		w.counts["launches from a checkpoint"]++
+	}
+	if h := w.query.Task(l.ID.Task); h != nil && h.Standby {
+		w.counts["standbys launched"]++
+	}
 }
 
 // saved: complete checkpoints ascend. What the record has of changes is noted, since it is forgotten later.
@@ -43,6 +50,7 @@ func (c *checks) saved(w *world, r *scheduler.Record) {
 	}
 	if r.Checkpoint > c.complete {
 		w.tracef("checkpoint %d is complete", r.Checkpoint)
+		w.counts["checkpoints"]++
 		w.progress()
 	}
 	c.complete = r.Checkpoint
@@ -51,6 +59,7 @@ func (c *checks) saved(w *world, r *scheduler.Record) {
 		name := t.Operator + "." + t.Param
 		if !slices.ContainsFunc(c.changes[name], func(o metaquery.Tuple) bool { return o.Epoch == t.Epoch && o.Value == t.Value }) {
 			c.changes[name] = append(c.changes[name], t)
+			w.counts["changes"]++
 			w.tracef("change: %s = %s at %d", name, t.Value, t.Epoch)
 		}
 	}
@@ -66,6 +75,18 @@ func (c *checks) reported(w *world, h *host, r metaquery.Report) {
 	if at := max(r.Epoch, r.Cut); at > c.reached[h.id.Task] {
 		c.reached[h.id.Task] = at
 		w.progress()
+	}
+	if r.Vote != nil && r.Vote.Late && (old.Vote == nil || old.Vote.Attempt != r.Vote.Attempt) {
+		w.counts["late votes"]++
+	}
+	if r.Trimmed && !old.Trimmed {
+		w.counts["trimmed"]++
+	}
+	if r.Retry != "" && old.Retry == "" {
+		w.counts["retries"]++
+	}
+	if h.worker.cut && r.Epoch > old.Epoch {
+		w.counts["epochs of zombies"]++
 	}
 	if !ok {
 		return

@@ -47,6 +47,7 @@ func (c *connection) connect() {
 
 // breakDown loses what is under way; the connection comes back unless it is closed.
 func (c *connection) breakDown() {
+	c.from.worker.world.counts["breaks"]++
 	c.session++
 	c.up, c.down, c.back, c.flying = false, 0, 0, 0
 	if !c.closed {

@@ -22,6 +22,7 @@ type plan struct {
 	Wide                bool     // some rows are so large that an epoch has several frames
 	Interval            int64    // of an epoch of the wall clock; 0: sources count
 	Every, Flight       int64
+	Idle                int64   // after which a source without rows says that it is idle; 0: never
 	NoCheckpoints       bool    // what has state restarts empty
 	SingleFile          float64 // chance of a sink to be one file
 	Limits              executor.Limits
@@ -32,6 +33,7 @@ type plan struct {
 
 	// The cluster.
 	Workers    int
+	Skew       int64 // most that the clock of a worker is wrong
 	Liveness   int64
 	Latency    int64 // usual bound of a message between workers
 	CutDelay   int64 // most time between two epochs that could be cut
@@ -85,7 +87,8 @@ func drawPlan(seed uint64) plan {
 	p.Span = number(0, second, 4*second)
 	p.Every, p.Flight = number(1, 2, 4, 8), number(1, 2, 4)
 	p.SingleFile, p.NoCheckpoints = pick(0, 0.5), r.IntN(15) == 0
-	p.Workers = int(number(1, 2, 3, 4))
+	p.Idle = number(0, 0, 300*millisecond)
+	p.Workers, p.Skew = int(number(1, 2, 3, 4)), number(0, 0, 100*millisecond)
 	p.Latency = number(200, 3*millisecond, 30*millisecond)
 	p.CutDelay = number(0, 5*millisecond, 50*millisecond)
 	p.MostFlying = int(number(1, 3, 50))

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
@@ -85,7 +84,7 @@ func TestRules(t *testing.T) {
 				if os.Getenv("SIM_TRACE") != "" {
 					t.Logf("seed %d: %s", seed, got.describe())
 				}
-				t.Log(fmt.Sprintf("seed %d: %.150s", seed, got.err))
+				t.Logf("seed %d: %.150s", seed, got.err.Error())
 				return
 			}
 			t.Errorf("none of %d runs fails", r.seeds)

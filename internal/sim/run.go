@@ -16,7 +16,7 @@ type result struct {
 
 // run runs a plan. all, if not nil, is told everything that happens.
 func (p plan) run(all func(string)) (r result) {
-	w := &world{plan: p, rand: rand.New(rand.NewPCG(p.Seed, 2)), now: beginning, moved: beginning, checks: newChecks(), trace: &trace{all: all}}
+	w := &world{plan: p, rand: rand.New(rand.NewPCG(p.Seed, 2)), now: beginning, moved: beginning, checks: newChecks(), counts: map[string]int{}, trace: &trace{all: all}}
 	w.disk = newDisk(w)
 	r.world = w
 	if r.err = w.drawWorkload(); r.err != nil {
@@ -48,8 +48,14 @@ func (w *world) drawChanges() {
 		name := w.pick(filters...)
 		value := w.pick("v % 10 < 5", "v % 2 = 0", "k <> 'b'", "v % 7 <> 3")
 		c := change{at: at}
-		for _, op := range w.query.Graph.Named(name) {
-			c.tuples = append(c.tuples, metaquery.Tuple{Operator: op.Name, Param: "condition", Value: value})
+		names := []string{name}
+		if w.chance(0.3) {
+			names = filters // all of them at one epoch
+		}
+		for _, name := range names {
+			for _, op := range w.query.Graph.Named(name) {
+				c.tuples = append(c.tuples, metaquery.Tuple{Operator: op.Name, Param: "condition", Value: value})
+			}
 		}
 		w.changes = append(w.changes, c)
 	}

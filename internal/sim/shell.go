@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"sluice/executor/state/shared"
 	"sluice/scheduler"
@@ -101,6 +102,7 @@ func (s *shell) end(why string) {
 	}
 	w := s.world
 	w.tracef("the scheduler ends: %s", why)
+	w.counts["schedulers that ended"]++
 	s.ended = true
 	w.shell = nil
 	w.disk.memory.Crash(s.name, nil)
@@ -188,6 +190,9 @@ func (s *shell) action(a scheduler.Action) {
 		}
 	case a.Alert != "":
 		w.tracef("alert: %s", a.Alert)
+		if strings.Contains(a.Alert, "has not come to a checkpoint") {
+			w.counts["stops without a checkpoint"]++
+		}
 	case a.Done != nil:
 		w.tracef("done: %+v", *a.Done)
 		if p := &w.plan; !a.Done.Finished && a.Done.Error == "" && p.StopAt > 0 && !p.StopEnds {

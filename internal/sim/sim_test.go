@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -51,6 +52,8 @@ func TestSeeds(t *testing.T) {
 	}
 	first, _ := environment("SIM_FIRST")
 	var failed, steps atomic.Int64
+	var mu sync.Mutex
+	counts := map[string]int{}
 	each(n, func(i int) {
 		seed := first + uint64(i)
 		p := drawPlan(seed)
@@ -60,6 +63,11 @@ func TestSeeds(t *testing.T) {
 		}
 		r := p.run(nil)
 		steps.Add(r.world.steps)
+		mu.Lock()
+		for what, k := range r.world.counts {
+			counts[what] += k
+		}
+		mu.Unlock()
 		if r.err == nil {
 			return
 		}
@@ -69,7 +77,35 @@ func TestSeeds(t *testing.T) {
 		}
 		t.Errorf("seed %d: %s\nagain: SIM_SEED=%d SIM_OFF=%s go test -run '^TestSeeds$' ./internal/sim", seed, text, seed, os.Getenv("SIM_OFF"))
 	})
-	t.Logf("%d seeds, %d steps", n, steps.Load())
+	t.Logf("%d seeds, %d steps; %v", n, steps.Load(), counts)
+	for _, what := range wanted {
+		if n >= 1000 && failed.Load() == 0 && counts[what] < 10 {
+			t.Errorf("%s: only %d in %d seeds", what, counts[what], n)
+		}
+	}
+}
+
+// wanted are things that have to happen often enough for TestSeeds to mean something.
+var wanted = []string{
+	"launches from a checkpoint", "standbys launched", "processes that ended", "schedulers that ended", "epochs of zombies",
+	"changes", "late votes", "trimmed", "retries", "breaks", "stops",
+}
+
+// TestStops: without faults a query that is stopped comes to a checkpoint in time, and another process goes
+// on from there.
+func TestStops(t *testing.T) {
+	for seed := range uint64(60) {
+		p := drawPlan(seed)
+		c := calm(seed, p.Shape, p.Rewrites...)
+		c.Interval, c.Every, c.Flight, c.StopAt, c.Endless = p.Interval, p.Every, p.Flight, second, seed%2 == 0
+		r := c.run(tracer(t))
+		if r.err == nil && r.world.counts["stops without a checkpoint"] > 0 {
+			r.err = errors.New("the query was stopped without a checkpoint")
+		}
+		if r.err != nil {
+			t.Fatalf("seed %d: %s", seed, r.describe())
+		}
+	}
 }
 
 // mostFailures is after how many failing seeds TestSeeds gives up. It describes the first one.

@@ -33,7 +33,7 @@ func (w *world) verify() error {
 			return fmt.Errorf("%s: %s", name, diff)
 		}
 	}
-	return nil
+	return w.verifyPlain()
 }
 
 // ordered tells whether the rows of a sink come in the order of the logical graph: not behind a

@@ -30,7 +30,7 @@ const silence = 10 * second
 // startWorker makes a process, which comes up after a while.
 func (w *world) startWorker() {
 	n := len(w.workers) + 1
-	k := &worker{world: w, id: scheduler.WorkerID(fmt.Sprintf("worker-%d", n)), addr: fmt.Sprintf("addr-%d", n), seen: map[string]int64{}, told: w.now}
+	k := &worker{world: w, id: scheduler.WorkerID(fmt.Sprintf("worker-%d", n)), addr: fmt.Sprintf("addr-%d", n), seen: map[string]int64{}, told: w.now, skew: w.between(-w.plan.Skew, w.plan.Skew)}
 	w.workers = append(w.workers, k)
 	w.after(w.between(5*millisecond, 100*millisecond), func() {
 		k.register()
@@ -132,6 +132,7 @@ func (k *worker) kill(why string) {
 	w := k.world
 	w.tracef("%s ends: %s", k.id, why)
 	k.dead = true
+	w.counts["processes that ended"]++
 	late := w.chance(0.5) // what it has sent is on its way already
 	for _, h := range k.hosts {
 		h.ended = true

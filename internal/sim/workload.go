@@ -52,13 +52,20 @@ func (s *spec) operator(kind string, inputs []string, params ...string) string {
 		fmt.Fprintf(s, "    <param name=%q>%s</param>\n", params[i], escape.Replace(params[i+1]))
 	}
 	typ, out := "", "s_"+name
+	late := kind == "aggregate" && strings.Contains(strings.Join(params, " "), "window_") && s.world.chance(0.25)
 	if kind == "reader" {
 		typ = ` type="T"`
 	}
 	if kind != "writer" {
 		fmt.Fprintf(s, "    <output name=%q%s/>\n", out, typ)
 	}
+	if late {
+		fmt.Fprintf(s, "    <output name=\"late_%s\" port=\"late\"/>\n", name)
+	}
 	s.WriteString("  </operator>\n")
+	if late {
+		s.writer("late_" + name)
+	}
 	return out
 }
 
@@ -184,7 +191,8 @@ func (w *world) drawEnds() {
 			delay, _ := dataflow.ParseDuration(op.Value("watermark-delay"))
 			in.options = operators.EpochOptions{
 				Rows: int(w.between(1, 8)), WatermarkDelay: time.Duration(delay) * time.Microsecond,
-				Interval: time.Duration(w.plan.Interval) * time.Microsecond,
+				Interval:    time.Duration(w.plan.Interval) * time.Microsecond,
+				IdleTimeout: time.Duration(w.plan.Idle) * time.Microsecond,
 			}
 			in.endless = w.plan.Endless
 			w.inputs[op.Name] = in

@@ -38,6 +38,7 @@ type world struct {
 	inputs  map[string]*input
 
 	workload workload
+	counts   map[string]int // how often things happened that tests want to see
 	outcome  *outcome
 	err      error // why the run has failed
 	moved    int64 // when something went forward last

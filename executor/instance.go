@@ -299,7 +299,7 @@ func (i *Instance) reportEnds(r *metaquery.Report) {
 	stopped := len(i.feeds) > 0
 	for _, f := range i.feeds {
 		r.Cut = max(r.Cut, f.highest())
-		stopped = stopped && (f.stoppedAt > 0 || f.ended)
+		stopped = stopped && (f.stoppedAt > 0 && f.stoppedAt >= i.orders.Stop || f.ended)
 		if !f.ended {
 			r.Watermark = min(r.Watermark, f.marker.watermark)
 		}

@@ -42,6 +42,7 @@ type Core struct {
 	// decision is to be asked for behind all other actions, for the answer changes the record.
 	decision *Decision
 	stopped  int64 // when the query was told to stop
+	stopLead int64 // how far ahead of all epochs the sources are to stop
 
 	seq     int64 // of tuples, within the term
 	alerted map[string]bool

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"slices"
 
 	"sluice/metaquery"
 )
@@ -11,7 +12,8 @@ func (c *Core) stop(r *StopRequest) {
 	if r.End {
 		c.rec.Stop = -1
 	} else {
-		c.rec.Stop = c.high() + leadEpochs
+		c.stopLead = leadEpochs
+		c.rec.Stop = c.high() + c.stopLead
 	}
 	c.stopped = c.now
 	c.changed, c.dirty = true, true
@@ -26,6 +28,11 @@ func (c *Core) advanceStop() {
 	if c.rec.Stop <= 0 || c.collecting {
 		return
 	}
+	if c.overshot() {
+		c.stopLead = 2 * max(c.stopLead, leadEpochs)
+		c.rec.Stop = c.high() + c.stopLead
+		c.changed, c.dirty = true, true
+	}
 	cut := c.stopCut()
 	switch {
 	case cut > 0 && c.rec.Checkpoint >= cut || !c.anyLive():
@@ -34,6 +41,14 @@ func (c *Core) advanceStop() {
 		c.alert(fmt.Sprintf("the query has not come to a checkpoint within %d s of being stopped; it will go on from checkpoint %d", stopTimeout/second, c.rec.Checkpoint))
 		c.finish(Outcome{})
 	}
+}
+
+// overshot tells whether a source has cut the epoch at which it was to stop before it heard of it. All sources
+// then stop further ahead, for their last epochs have to have one number.
+func (c *Core) overshot() bool {
+	return slices.ContainsFunc(c.tasks, func(t *task) bool {
+		return t.sources && t.live && t.heard && !t.report.Stopped && t.report.Cut >= c.rec.Stop && t.report.Epoch != metaquery.LastEpoch
+	})
 }
 
 // enough tells whether no sink wants more rows. Then the inputs count as ended.

@@ -33,15 +33,16 @@ type durable struct {
 	closing chan struct{}  // closed when the query has failed
 	writers sync.WaitGroup // of snapshots
 
-	mu      sync.Mutex
-	written sync.Cond // a snapshot has been written, or has failed
-	pending []*pendingCheckpoint
-	decided int64            // last boundary for which it is known whether there is a checkpoint
-	writing map[string]bool  // nodes whose state is being written
-	endedAt map[string]int64 // nodes that have had their last epoch, and which
-	final   int64            // largest epoch in endedAt
-	failed  error            // of a writer: the query cannot go on
-	warned  bool             // waiting has been called
+	mu       sync.Mutex
+	written  sync.Cond // a snapshot has been written, or has failed
+	pending  []*pendingCheckpoint
+	decided  int64            // last boundary for which it is known whether there is a checkpoint
+	writing  map[string]bool  // nodes whose state is being written
+	endedAt  map[string]int64 // nodes that have had their last epoch, and which
+	final    int64            // largest epoch in endedAt
+	failed   error            // of a writer: the query cannot go on
+	warned   bool             // waiting has been called
+	complete bool             // the last checkpoint is
 }
 
 // checkpointMeta is what a checkpoint keeps of the query.

@@ -152,7 +152,7 @@ func (d *durable) writerFailed(p *pendingCheckpoint, err error) {
 	passing := passes(err) && !p.last
 	d.mu.Lock()
 	d.pending = slices.DeleteFunc(d.pending, func(x *pendingCheckpoint) bool { return x == p })
-	if !passing && d.failed == nil {
+	if !passing && d.failed == nil && !d.complete {
 		d.failed = err
 	}
 	d.mu.Unlock()
@@ -190,6 +190,9 @@ func (d *durable) completeReady() error {
 		}
 		d.mu.Lock()
 		d.pending = slices.DeleteFunc(d.pending, func(x *pendingCheckpoint) bool { return x == p })
+		if p.last {
+			d.failed, d.complete = nil, true // what an earlier one lacks makes no difference any more
+		}
 		d.mu.Unlock()
 	}
 }

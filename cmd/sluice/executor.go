@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"sluice/executor"
@@ -27,8 +26,9 @@ type executorCommand struct {
 
 // Run implements the command.
 func (c *executorCommand) Run(s streams) error {
-	// Ctrl-C reaches all processes of a terminal. What it means is for the scheduler to say.
-	signal.Ignore(os.Interrupt, syscall.SIGPIPE)
+	// Ctrl-C reaches all processes of a terminal, and the end of a service all of its processes. What it means
+	// is for the scheduler to say.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	control, err := transport.NewZMQ(transport.Options{})
 	if err != nil {
 		return err
@@ -84,25 +84,6 @@ func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
 
 // data gives the transport for rows.
 func (e *executorProcess) data(name string) (transport.Transport, string, error) {
-	addr := dataAddress(name, filepath.Join(e.dir, e.id))
-	if err := transport.CheckAddr(addr); err != nil {
-		return nil, "", err
-	}
 	t, err := transport.Open(transport.Options{})
-	return t, addr, err
-}
-
-// dataAddress is where a worker listens for rows with the transport of this name; path is free for a socket
-// of it.
-func dataAddress(name, path string) string {
-	compression, scheme, found := strings.Cut(name, "+")
-	if !found {
-		compression, scheme = "", name
-	} else {
-		compression += "+"
-	}
-	if scheme == "ipc" {
-		return compression + "ipc://" + path
-	}
-	return compression + scheme + "://127.0.0.1:*"
+	return t, dataAddress(name, filepath.Join(e.dir, e.id)), err
 }

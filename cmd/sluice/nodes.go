@@ -13,7 +13,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -34,6 +36,40 @@ const maxNodes = 256
 
 // checkpointsUnderWay is how many checkpoints a source may be ahead of the last complete one.
 const checkpointsUnderWay = 4
+
+// usualTransport is that of rows between processes; transports and compressions are what it may be made
+// of. UDP is none of them: it carries no message that is as large as a batch can be.
+const usualTransport = "tcp"
+
+var (
+	transports   = []string{usualTransport, "ipc", "plain-tcp"}
+	compressions = []string{"lz4", "zstd"}
+)
+
+func (c *runCommand) checkTransport() error {
+	if c.Transport == "" {
+		c.Transport = usualTransport
+	} else if c.Nodes == 0 {
+		return usageErrorf("--transport is for queries with --nodes N")
+	}
+	compression, name, compressed := strings.Cut(c.Transport, "+")
+	if !compressed {
+		name = compression
+	}
+	if !slices.Contains(transports, name) || compressed && !slices.Contains(compressions, compression) {
+		return usageErrorf("--transport must be tcp, ipc or plain-tcp, with lz4+ or zstd+ before it to compress; it is %q", c.Transport)
+	}
+	return nil
+}
+
+// dataAddress is where a worker listens for rows with the transport of this name; path is free for a socket
+// of it.
+func dataAddress(name, path string) string {
+	if strings.HasSuffix(name, "ipc") {
+		return name + "://" + path
+	}
+	return name + "://127.0.0.1:*"
+}
 
 // readSpec reads the text of a spec.
 func readSpec(path string, s streams) ([]byte, error) {

@@ -30,7 +30,7 @@ type runCommand struct {
 	AllowDrop  bool   `help:"Go on with an edited query though some of the state fits no operator any more."`
 
 	Nodes     int    `help:"Run on N processes of this machine, and replace those that end." placeholder:"N"`
-	Transport string `help:"How rows go between processes: tcp, ipc, plain-tcp or udp; lz4+ or zstd+ before it compresses them. tcp by default." placeholder:"NAME"`
+	Transport string `help:"How rows go between processes: tcp, ipc or plain-tcp; lz4+ or zstd+ before it compresses them. tcp by default." placeholder:"NAME"`
 }
 
 // Run implements the command.
@@ -178,7 +178,7 @@ func reportRows(w io.Writer, s executor.Stats) {
 			fmt.Fprintf(w, "warning: operator %q: %s that had been read before cannot be read again, for the input is not a file; what they would have added is lost\n", o.Op.Name, count(o.Lost, "row"))
 		}
 		if o.Gaps > 0 {
-			fmt.Fprintf(w, "warning: operator %q: the file that was being read is gone or has been cut; what it had beyond is missing\n", o.Op.Name)
+			fmt.Fprintf(w, "warning: operator %q: the input that was being read is gone, has been cut, or is a pipe from which more had been read than was kept; what it had there is missing\n", o.Op.Name)
 		}
 		if o.Late > 0 {
 			fmt.Fprintf(w, "warning: operator %q: %s dropped; a larger watermark-delay or allowed-lateness would keep more\n", o.Op.Name, count(o.Late, "late row"))

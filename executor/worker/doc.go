@@ -19,7 +19,7 @@ others. Work for which an instance must not wait is done by other goroutines, a 
 
 A message from a producer goes to the instance with the highest generation among those whose task reads
 the channel; if there is none it is dropped, and the producer says its hello again. Channels between two
-tasks of one worker do without the network: messages are copied from one mailbox to the other.
+tasks of one worker do without the network: messages go from one mailbox to the other.
 
 # How it ends
 

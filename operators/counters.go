@@ -9,7 +9,7 @@ type Counters struct {
 	Skipped atomic.Int64 // bad rows passed over, with on-error=skip
 	Dead    atomic.Int64 // bad rows sent to the output "errors"
 	Lost    atomic.Int64 // rows that a source has read and cannot read again after a restart
-	Gaps    atomic.Int64 // inputs that were gone or cut when they were to be read on, so that rows may be missing
+	Gaps    atomic.Int64 // inputs that were gone, cut or read ahead of when they were to be read on, so that rows may be missing
 	Resent  atomic.Int64 // files that a sink has published again, since they were lost on their way
 	Late    atomic.Int64 // rows that came too late for a window; once per window
 }

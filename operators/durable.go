@@ -84,19 +84,32 @@ type Replayable interface {
 	Seek(position []byte) error
 }
 
-// RowLog keeps the rows of a source that cannot read them again, as entries with the numbers 1, 2, 3, ... It
-// belongs to one source, whose goroutine makes all calls but those of Trim, which may come from any.
-type RowLog interface {
-	// AppendRows adds the entry after the last one. When it returns the entry is there for every later
-	// process, and when it fails it is not. payload is free for reuse then.
-	AppendRows(number int64, payload []byte) error
-	// Rows calls f with an entry, and does not if there is none of that number. f does not keep payload.
-	Rows(number int64, f func(payload []byte) error) error
-	// Trim forgets all entries below number, or some of them.
-	Trim(number int64) error
+// InputLog keeps the bytes of an input that cannot be read again, so that they can be. It is a stream that grows
+// at its end and may be cut at its beginning, and offsets count its bytes from the very first one. It has parts,
+// one for each input whose bytes came one after the other: there is one until another input goes on where the first
+// one has been lost. It belongs to one source, and may be called by any goroutine.
+type InputLog interface {
+	// Begin cuts the log at an offset, behind which there is only the start of something that will not be
+	// completed, and makes a part begin there that has the bytes of input id.
+	Begin(id uint64, offset int64) error
+	// Append adds p at the end, to the last part. When it returns the bytes are there for every later process, and
+	// when it fails none of them is.
+	Append(p []byte) error
+	// ReadAt reads some bytes of one part; io.EOF at the end.
+	ReadAt(p []byte, offset int64) (int, error)
+	// Bounds are the offsets from which and up to which there are bytes.
+	Bounds() (start, end int64)
+	// Input is that of the last part; ok is false if nothing has been begun.
+	Input() (id uint64, ok bool)
+	// Begins reports whether a part begins at the offset.
+	Begins(offset int64) bool
+	// Trim forgets what stands before the offset, or some of it.
+	Trim(offset int64) error
+	// Close ends the use of the log.
+	Close() error
 }
 
-// Trimmer is a Replayable that keeps something so that its rows can be read again.
+// Trimmer is a Replayable that keeps its input, so that it can be read again.
 type Trimmer interface {
 	Replayable
 	// Trim says that no position before this one will be sought any more: it is that of the last complete

@@ -54,8 +54,9 @@ type Context struct {
 	Counters *Counters
 	// Dir is the folder against which relative paths are taken.
 	Dir string
-	// Log is where a source keeps rows that it cannot read again; nil if there is no such place.
-	Log RowLog
+	// Log is where a source keeps an input that it cannot read again; nil if there is no such place. The source
+	// closes it.
+	Log InputLog
 }
 
 // Port returns the output of the named port ("" is the main one), or nil if the spec does not use it.

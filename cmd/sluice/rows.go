@@ -13,14 +13,14 @@ import (
 	"sluice/operators/persist"
 )
 
-// openSources opens sources of a query with state in the folder dir. One that is to keep its rows has
-// them in dir/rows/SOURCE.
+// openSources opens sources of a query with state in the folder dir. One that is to keep its input has
+// a log of it in dir/inputs/SOURCE.
 func openSources(dir string) func(*operators.Context) (operators.Source, error) {
 	return func(ctx *operators.Context) (operators.Source, error) {
 		if dir == "" || ctx.Op.Value("persist") != "true" {
 			return catalog.OpenSource(ctx)
 		}
-		log, err := openRows(filepath.Join(dir, "rows", ctx.Op.Name))
+		log, err := openInputLog(filepath.Join(dir, "inputs", ctx.Op.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -33,15 +33,15 @@ func openSources(dir string) func(*operators.Context) (operators.Source, error) 
 	}
 }
 
-// rowLog is the log of the rows of a source, locked for as long as it is open.
-type rowLog struct {
+// inputLog is the log of the input of a source, locked for as long as it is open.
+type inputLog struct {
 	*persist.Log
 	lock *os.File
 }
 
-// openRows opens the log of the rows of a source. While a process before this one still has it, which has
+// openInputLog opens the log of the input of a source. While a process before this one still has it, which has
 // been given up and will end, that may be tried again.
-func openRows(dir string) (*rowLog, error) {
+func openInputLog(dir string) (*inputLog, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
@@ -50,14 +50,14 @@ func openRows(dir string) (*rowLog, error) {
 		return nil, err
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(&executor.RetryError{Err: fmt.Errorf("the rows in %q are in use by another process: %w", dir, err)}, lock.Close())
+		return nil, errors.Join(&executor.RetryError{Err: fmt.Errorf("the input kept in %q is in use by another process: %w", dir, err)}, lock.Close())
 	}
 	log, err := persist.OpenLog(dir)
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	return &rowLog{log, lock}, nil
+	return &inputLog{log, lock}, nil
 }
 
 // Close ends the use of the log.
-func (l *rowLog) Close() error { return errors.Join(l.Log.Close(), l.lock.Close()) }
+func (l *inputLog) Close() error { return errors.Join(l.Log.Close(), l.lock.Close()) }

@@ -16,37 +16,43 @@ import (
 	"sluice/operators"
 )
 
-// Log is a RowLog in a folder that one process uses at a time. Its files, rows-NUMBER, each hold the entries from
-// that number on: length and checksum (four bytes each, little endian, the latter CRC32C of the entry's number and its
-// payload), payload. An entry at the end of the last file that is not whole was being written when the
-// process died, and is overwritten.
+// Log is an operators.InputLog in a folder that one process uses at a time.
 type Log struct {
-	mu       sync.Mutex // Trim may come from another goroutine
-	dir      string
-	segments []int64 // numbers of their first entries, in order
-	next     int64   // number of the next entry
-	out      *os.File
-	end      int64 // of the last file, bytes
-	size     int64 // of a file that is followed by another one, at least
+	mu     sync.Mutex
+	dir    string
+	files  []segment // in order
+	end    int64     // of the stream
+	out    *os.File  // the last file; nil if there is none
+	size   int64     // of it, bytes
+	full   int64     // of a file that is followed by another one, at least
+	cut    bool      // Begin has failed, and is to be tried again
+	closed bool
 
-	in   *os.File // the file that is being read, and what comes next in it
-	read int64
-	at   int64
+	in     *os.File // the file that was read last; nil if there is none
+	inFrom int64    // offset in the stream of the record that was read last
+	inAt   int64    // where it ends in the file
+	record []byte
 }
 
-var _ operators.RowLog = (*Log)(nil)
+// segment is a file of the log.
+type segment struct {
+	start int64 // offset in the stream
+	id    uint64
+}
+
+var _ operators.InputLog = (*Log)(nil)
 
 const (
-	segmentPrefix = "rows-"
+	segmentPrefix = "input-"
 	segmentBytes  = 16 << 20
 	headerBytes   = 8
-	maxEntry      = 1 << 30 // bytes
+	maxRecord     = 1 << 24 // bytes
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func checksum(number int64, payload []byte) uint32 {
-	sum := crc32.Checksum(binary.LittleEndian.AppendUint64(nil, uint64(number)), castagnoli)
+func checksum(offset int64, payload []byte) uint32 {
+	sum := crc32.Checksum(binary.LittleEndian.AppendUint64(nil, uint64(offset)), castagnoli)
 	return crc32.Update(sum, castagnoli, payload)
 }
 
@@ -55,26 +61,12 @@ func OpenLog(dir string) (*Log, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	l := &Log{dir: dir, next: 1, size: segmentBytes}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
+	l := &Log{dir: dir, full: segmentBytes}
+	if err := l.list(); err != nil || len(l.files) == 0 {
+		return l, err
 	}
-	for _, e := range entries {
-		n := int64(0)
-		if _, err := fmt.Sscanf(e.Name(), segmentPrefix+"%d", &n); err != nil || l.path(n) != filepath.Join(dir, e.Name()) || n < 1 {
-			if strings.HasPrefix(e.Name(), segmentPrefix) {
-				return nil, fmt.Errorf("%s is no file of a log of rows", filepath.Join(dir, e.Name()))
-			}
-			continue
-		}
-		l.segments = append(l.segments, n)
-	}
-	slices.Sort(l.segments)
-	if len(l.segments) == 0 {
-		return l, l.begin()
-	}
-	last := l.segments[len(l.segments)-1]
+	last := l.files[len(l.files)-1]
+	var err error
 	if l.out, err = os.OpenFile(l.path(last), os.O_RDWR, 0); err != nil {
 		return nil, err
 	}
@@ -84,153 +76,230 @@ func OpenLog(dir string) (*Log, error) {
 	return l, nil
 }
 
-func (l *Log) path(first int64) string {
-	return filepath.Join(l.dir, fmt.Sprintf("%s%020d", segmentPrefix, first))
+// list finds the files of the log.
+func (l *Log) list() error {
+	entries, err := os.ReadDir(l.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), segmentPrefix) {
+			continue
+		}
+		var s segment
+		_, err := fmt.Sscanf(e.Name(), segmentPrefix+"%d-%x", &s.start, &s.id)
+		if path := filepath.Join(l.dir, e.Name()); err != nil || s.start < 0 || l.path(s) != path {
+			return fmt.Errorf("%s is no file of the log of an input", path)
+		}
+		l.files = append(l.files, s)
+	}
+	slices.SortFunc(l.files, func(a, b segment) int { return int(min(max(a.start-b.start, -1), 1)) })
+	for i := 1; i < len(l.files); i++ {
+		if l.files[i].start == l.files[i-1].start {
+			return fmt.Errorf("%s and %s begin at the same place", l.path(l.files[i-1]), l.path(l.files[i]))
+		}
+	}
+	return nil
 }
 
-// begin makes a new file for the entries from next on.
-func (l *Log) begin() error {
-	f, err := os.OpenFile(l.path(l.next), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+func (l *Log) path(s segment) string {
+	return filepath.Join(l.dir, fmt.Sprintf("%s%020d-%016x", segmentPrefix, s.start, s.id))
+}
+
+// findEnd cuts off what is not whole of the last file.
+func (l *Log) findEnd(last segment) error {
+	l.end, l.size = last.start, 0
+	for {
+		payload, err := readRecord(l.out, l.size, l.end, nil)
+		if errors.Is(err, errNoRecord) {
+			return l.out.Truncate(l.size)
+		}
+		if err != nil {
+			return err
+		}
+		l.size += headerBytes + int64(len(payload))
+		l.end += int64(len(payload))
+	}
+}
+
+// errNoRecord says that there is no whole record at a place.
+var errNoRecord = errors.New("no whole record")
+
+// readRecord reads the record at a place of a file, which has the bytes of the stream from offset on. It may use
+// the memory of buf.
+func readRecord(f *os.File, at, offset int64, buf []byte) ([]byte, error) {
+	var header [headerBytes]byte
+	if _, err := f.ReadAt(header[:], at); err != nil {
+		return nil, noRecord(err)
+	}
+	size := int64(binary.LittleEndian.Uint32(header[:]))
+	if size == 0 || size > maxRecord {
+		return nil, errNoRecord
+	}
+	payload := slices.Grow(buf[:0], int(size))[:size]
+	if _, err := f.ReadAt(payload, at+headerBytes); err != nil {
+		return nil, noRecord(err)
+	}
+	if checksum(offset, payload) != binary.LittleEndian.Uint32(header[4:]) {
+		return nil, errNoRecord
+	}
+	return payload, nil
+}
+
+func noRecord(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errNoRecord
+	}
+	return err
+}
+
+// Begin implements operators.InputLog. Whatever becomes of the process meanwhile, the bytes before offset are there, and
+// those behind it are, in their order, or are not.
+func (l *Log) Begin(id uint64, offset int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return os.ErrClosed
+	}
+	if offset > l.end || len(l.files) > 0 && offset < l.files[0].start {
+		return fmt.Errorf("a part cannot begin at byte %d of a log that ends at byte %d", offset, l.end)
+	}
+	l.cut = true
+	for len(l.files) > 0 && l.files[len(l.files)-1].start > offset {
+		if err := l.drop(); err != nil {
+			return err
+		}
+	}
+	if n := len(l.files); n > 0 && l.files[n-1].start == offset {
+		if err := l.vacate(segment{offset, id}); err != nil {
+			return err
+		}
+	}
+	if err := l.open(segment{offset, id}); err != nil {
+		return err
+	}
+	l.end, l.cut = offset, false
+	return nil
+}
+
+// drop removes the last file.
+func (l *Log) drop() error {
+	last := len(l.files) - 1
+	if err := os.Remove(l.path(l.files[last])); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	l.files = l.files[:last]
+	return l.closeInput()
+}
+
+// vacate makes the last file an empty one of another input, which is to be opened.
+func (l *Log) vacate(s segment) error {
+	last := len(l.files) - 1
+	old := l.path(l.files[last])
+	if err := os.Truncate(old, 0); err != nil {
+		return err
+	}
+	if err := os.Rename(old, l.path(s)); err != nil {
+		return err
+	}
+	l.files = l.files[:last]
+	return nil
+}
+
+// open makes a file the last one, which is made if it is not there.
+func (l *Log) open(s segment) error {
+	f, err := os.OpenFile(l.path(s), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return err
 	}
 	if l.out != nil {
 		if err := l.out.Close(); err != nil {
-			return errors.Join(err, f.Close(), os.Remove(f.Name()))
+			return errors.Join(err, f.Close())
 		}
 	}
-	l.out, l.end = f, 0
-	l.segments = append(l.segments, l.next)
-	return nil
+	l.files = append(l.files, s)
+	l.out, l.size = f, 0
+	return l.closeInput()
 }
 
-// findEnd looks how many entries of the last file are whole.
-func (l *Log) findEnd(first int64) error {
-	l.next, l.end = first, 0
-	for {
-		payload, err := readEntry(l.out, l.end, l.next)
-		if errors.Is(err, errNoEntry) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		l.end += headerBytes + int64(len(payload))
-		l.next++
-	}
-}
-
-// errNoEntry says that there is no whole entry at a place.
-var errNoEntry = errors.New("no whole entry")
-
-func readEntry(f *os.File, at, number int64) ([]byte, error) {
-	var header [headerBytes]byte
-	if _, err := f.ReadAt(header[:], at); err != nil {
-		return nil, noEntry(err)
-	}
-	size := int64(binary.LittleEndian.Uint32(header[:]))
-	if info, err := f.Stat(); err != nil || size > maxEntry || at+headerBytes+size > info.Size() {
-		return nil, errors.Join(errNoEntry, err)
-	}
-	payload := make([]byte, size)
-	if _, err := f.ReadAt(payload, at+headerBytes); err != nil {
-		return nil, noEntry(err)
-	}
-	if checksum(number, payload) != binary.LittleEndian.Uint32(header[4:]) {
-		return nil, errNoEntry
-	}
-	return payload, nil
-}
-
-func noEntry(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errNoEntry
-	}
-	return err
-}
-
-// AppendRows implements operators.RowLog.
-func (l *Log) AppendRows(number int64, payload []byte) error {
+// Append implements operators.InputLog.
+func (l *Log) Append(p []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if number != l.next {
-		return fmt.Errorf("entry %d cannot be written where entry %d is due", number, l.next)
+	switch {
+	case l.closed:
+		return os.ErrClosed
+	case len(l.files) == 0 || l.cut:
+		return errors.New("nothing can be added before a part has begun")
+	case len(p) > maxRecord:
+		return fmt.Errorf("%d bytes are too many at a time", len(p))
+	case len(p) == 0:
+		return nil
 	}
-	if len(payload) > maxEntry {
-		return fmt.Errorf("an entry of %d bytes is too large", len(payload))
-	}
-	if l.end >= l.size {
-		if err := l.begin(); err != nil {
+	if l.size >= l.full {
+		if err := l.open(segment{l.end, l.files[len(l.files)-1].id}); err != nil {
 			return err
 		}
 	}
-	record := binary.LittleEndian.AppendUint32(nil, uint32(len(payload)))
-	record = binary.LittleEndian.AppendUint32(record, checksum(number, payload))
+	record := binary.LittleEndian.AppendUint32(make([]byte, 0, headerBytes+len(p)), uint32(len(p)))
+	record = binary.LittleEndian.AppendUint32(record, checksum(l.end, p))
 	// At its place, so that what a failed attempt has left there is overwritten.
-	n, err := l.out.WriteAt(append(record, payload...), l.end)
+	n, err := l.out.WriteAt(append(record, p...), l.size)
 	if err != nil {
 		return err
 	}
-	l.end += int64(n)
-	l.next++
+	l.size += int64(n)
+	l.end += int64(len(p))
 	return nil
 }
 
-// Rows implements operators.RowLog.
-func (l *Log) Rows(number int64, f func(payload []byte) error) error {
-	payload, err := l.entry(number)
-	if err != nil || payload == nil {
-		return err
-	}
-	return f(payload)
-}
-
-// entry reads an entry; it is nil if there is none.
-func (l *Log) entry(number int64) ([]byte, error) {
+// ReadAt implements operators.InputLog.
+func (l *Log) ReadAt(p []byte, offset int64) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if number >= l.next {
-		return nil, nil
+	switch {
+	case l.closed:
+		return 0, os.ErrClosed
+	case offset == l.end:
+		return 0, io.EOF
+	case offset > l.end || offset < l.files[0].start:
+		return 0, fmt.Errorf("byte %d is not there, only those from %d to %d", offset, l.files[0].start, l.end)
 	}
-	if number < l.segments[0] {
-		return nil, fmt.Errorf("it has been given up; the first one that is kept is %d", l.segments[0])
-	}
-	if err := l.seek(number); err != nil {
-		return nil, err
-	}
-	payload, err := readEntry(l.in, l.at, l.read)
-	if err != nil {
-		return nil, fmt.Errorf("%s at byte %d: %w", l.in.Name(), l.at, err)
-	}
-	l.at += headerBytes + int64(len(payload))
-	l.read++
-	return payload, nil
-}
-
-// seek goes to an entry that is there.
-func (l *Log) seek(number int64) error {
-	i, found := slices.BinarySearch(l.segments, number)
+	i, found := slices.BinarySearchFunc(l.files, offset, func(s segment, at int64) int { return int(min(max(s.start-at, -1), 1)) })
 	if !found {
 		i--
 	}
-	first := l.segments[i]
-	if l.in == nil || l.in.Name() != l.path(first) || l.read > number {
-		in, err := os.Open(l.path(first))
+	if err := l.load(l.files[i], offset); err != nil {
+		return 0, fmt.Errorf("%s: %w", l.path(l.files[i]), err)
+	}
+	n := copy(p, l.record[offset-l.inFrom:])
+	if i+1 < len(l.files) { // the file may have more, which has been cut
+		n = int(min(int64(n), l.files[i+1].start-offset))
+	}
+	return int(min(int64(n), l.end-offset)), nil
+}
+
+// load reads the record of a file that has the byte at offset.
+func (l *Log) load(s segment, offset int64) error {
+	if l.in == nil || l.in.Name() != l.path(s) || offset < l.inFrom {
+		in, err := os.Open(l.path(s))
 		if err != nil {
 			return err
 		}
 		if err := l.closeInput(); err != nil {
 			return errors.Join(err, in.Close())
 		}
-		l.in, l.read, l.at = in, first, 0
+		l.in, l.inFrom, l.inAt, l.record = in, s.start, 0, l.record[:0]
 	}
-	var size [4]byte
-	for l.read < number {
-		if _, err := l.in.ReadAt(size[:], l.at); err != nil {
-			return fmt.Errorf("%s at byte %d: %w", l.in.Name(), l.at, err)
+	for offset >= l.inFrom+int64(len(l.record)) {
+		l.inFrom += int64(len(l.record))
+		payload, err := readRecord(l.in, l.inAt, l.inFrom, l.record)
+		if err != nil {
+			l.record = l.record[:0]
+			return fmt.Errorf("the record of byte %d, at byte %d of the file: %w", l.inFrom, l.inAt, err)
 		}
-		l.at += headerBytes + int64(binary.LittleEndian.Uint32(size[:]))
-		l.read++
+		l.record = payload
+		l.inAt += headerBytes + int64(len(payload))
 	}
 	return nil
 }
@@ -244,18 +313,60 @@ func (l *Log) closeInput() error {
 	return err
 }
 
-// Trim implements operators.RowLog. Only whole files are removed.
-func (l *Log) Trim(number int64) error {
+// Bounds implements operators.InputLog.
+func (l *Log) Bounds() (start, end int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.segments) > 1 && l.segments[1] <= number {
-		if err := os.Remove(l.path(l.segments[0])); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if len(l.files) > 0 {
+		start = l.files[0].start
+	}
+	return start, l.end
+}
+
+// Input implements operators.InputLog.
+func (l *Log) Input() (id uint64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.files) == 0 {
+		return 0, false
+	}
+	return l.files[len(l.files)-1].id, true
+}
+
+// Begins implements operators.InputLog. Where a log has been trimmed it cannot tell, and says that none does.
+func (l *Log) Begins(offset int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, s := range l.files {
+		if s.start == offset && (i == 0 && offset == 0 || i > 0 && l.files[i-1].id != s.id) {
+			return true
+		}
+	}
+	return false
+}
+
+// Trim implements operators.InputLog. Only whole files are removed, and none that would hide where a part begins.
+func (l *Log) Trim(offset int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.files) > 1 && l.files[1].start < offset {
+		if err := os.Remove(l.path(l.files[0])); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		l.segments = l.segments[1:]
+		l.files = l.files[1:]
 	}
 	return nil
 }
 
-// Close closes the files.
-func (l *Log) Close() error { return errors.Join(l.out.Close(), l.closeInput()) }
+// Close implements operators.InputLog.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	err := l.closeInput()
+	if l.out != nil {
+		err = errors.Join(err, l.out.Close())
+		l.out = nil
+	}
+	return err
+}

@@ -25,11 +25,13 @@ type csvFormat struct {
 	delimiter byte
 	null      string
 	times     *value.TimestampFormat // nil for the usual forms
+	resume    *Resume                // nil, or not Inside
 
 	// What follows is set by begin.
 	width   int // fields of a row
 	columns []csvColumn
-	hasText bool // a string column is read
+	hasText bool   // a string column is read
+	first   []byte // the header
 }
 
 // csvColumn is a field of the rows that is decoded into a column.
@@ -51,6 +53,9 @@ func newCSVFormat(o DecodeOptions) (*csvFormat, error) {
 	f := &csvFormat{schema: o.Schema, header: o.Header, live: o.Live, delimiter: o.Delimiter, null: o.Null}
 	if f.delimiter == 0 {
 		f.delimiter = ','
+	}
+	if o.Resume != nil && !o.Resume.Inside {
+		f.resume = o.Resume
 	}
 	if err := checkDelimiter(f.delimiter); err != nil {
 		return nil, err
@@ -85,6 +90,9 @@ func (f *csvFormat) begin(data []byte, eof bool) (int, bool, error) {
 	if bytes.HasPrefix(data, byteOrderMark) {
 		n = len(byteOrderMark)
 	}
+	if f.resume != nil {
+		return f.beginAgain(data, n, eof)
+	}
 	if !f.header {
 		return n, true, f.matchByPosition()
 	}
@@ -105,20 +113,34 @@ func (f *csvFormat) begin(data []byte, eof bool) (int, bool, error) {
 	if end < 0 {
 		end = len(data)
 	}
-	names, err := f.headerNames(data[n:end])
-	if err != nil {
-		return 0, false, err
-	}
-	return end, true, f.matchByName(names)
+	return end, true, f.matchHeader(data[n:end])
 }
+
+// matchHeader finds the columns in the header.
+func (f *csvFormat) matchHeader(row []byte) error {
+	names, err := f.headerNames(row)
+	if err != nil {
+		return err
+	}
+	f.first = bytes.Clone(row)
+	return f.matchByName(names)
+}
+
+// head implements textFormat.
+func (f *csvFormat) head() []byte { return f.first }
 
 // headerNames splits the header, which ends with its line end.
 func (f *csvFormat) headerNames(row []byte) ([]string, error) {
 	rows := &csvRows{f: f, width: maxCSVFields}
-	padded := append(bytes.Clone(row), make([]byte, textPad)...)
+	padded := bytes.Clone(row)
+	if !bytes.HasSuffix(padded, newline) {
+		padded = append(padded, '\n')
+	}
+	n := len(padded)
+	padded = append(padded, make([]byte, textPad)...)
 	var fields []csvField
 	names := []string{}
-	fields, _, reason := rows.splitRow(padded, 0, len(row), fields)
+	fields, _, reason := rows.splitRow(padded, 0, n, fields)
 	if reason != "" {
 		return nil, fmt.Errorf("in the header, %s", reason)
 	}

@@ -56,6 +56,20 @@ type DecodeOptions struct {
 	// Of the other formats the decoder may pass over as much of the first Skip rows as it can without
 	// decoding them; the first chunk's Line tells how much.
 	Offset, Line, Skip int64
+	// Resume says how text is to be begun that is what is left of an input; nil if the input is whole. Its first byte
+	// then counts as the one at Offset.
+	Resume *Resume
+}
+
+// Resume is what is known of an input whose beginning another process has read.
+type Resume struct {
+	// Head is what stood before the first row; nil if that is not known.
+	Head []byte
+	// Inside says that the input begins with a row of the input that has Head. Otherwise it may as well be another input, which
+	// begins with a head of its own.
+	Inside bool
+	// Torn says that the input may begin in the middle of a row. What is not known to be a whole row is passed over.
+	Torn bool
 }
 
 // EncodeOptions say how an output is to be written.

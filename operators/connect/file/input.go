@@ -18,9 +18,10 @@ import (
 type input struct {
 	r       io.Reader
 	file    *os.File // for formats that need to seek
-	origin  *os.File // that was opened; nil for a file that is followed
+	origin  *os.File // that was opened; nil for a file that is followed, or kept
 	base    int64    // where in origin the input begins, bytes
 	follow  *follower
+	kept    bool // r is a log of the input; there is no origin
 	whole   bool // r is not told of Stop, for the format does not read it front to back
 	closers []func() error
 }
@@ -64,6 +65,9 @@ func openInput(path, format string, stop <-chan struct{}) (*input, error) {
 		return nil, err
 	}
 	f := in.origin
+	if !isRegular(f) {
+		in.r = &pipe{f: f, stop: stop}
+	}
 	if ext := compression(path); ext != "" {
 		if err := in.unpack(ext); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), in.Close())
@@ -177,7 +181,7 @@ func (s *stoppable) Read(p []byte) (int, error) {
 
 // atOffsets reports whether an offset in the input is one in its file.
 func (in *input) atOffsets() bool {
-	return in.follow != nil || isRegular(in.origin) && compression(in.origin.Name()) == ""
+	return in.follow != nil || !in.kept && isRegular(in.origin) && compression(in.origin.Name()) == ""
 }
 
 // seekable is a stoppable file that can go on elsewhere.

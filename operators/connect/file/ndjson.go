@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"unicode/utf8"
@@ -17,6 +18,7 @@ type ndjsonFormat struct {
 	schema  *dataflow.Schema
 	columns map[string]int
 	times   *value.TimestampFormat // of strings; nil for the usual forms
+	torn    bool                   // the first line may be the end of one
 }
 
 // newNDJSONDecoder makes a Decoder of NDJSON.
@@ -29,7 +31,7 @@ func newNDJSONDecoder(r io.Reader, o DecodeOptions) (Decoder, error) {
 }
 
 func newNDJSONFormat(o DecodeOptions) (*ndjsonFormat, error) {
-	f := &ndjsonFormat{schema: o.Schema, columns: map[string]int{}}
+	f := &ndjsonFormat{schema: o.Schema, columns: map[string]int{}, torn: o.Resume != nil && o.Resume.Torn}
 	for i, c := range o.Schema.Columns {
 		f.columns[c.Name] = i
 	}
@@ -50,8 +52,27 @@ func (f *ndjsonFormat) begin(data []byte, eof bool) (int, bool, error) {
 	if bytes.HasPrefix(data, byteOrderMark) {
 		return len(byteOrderMark), true, nil
 	}
+	if f.torn {
+		return f.passOverTorn(data, eof)
+	}
 	return 0, true, nil
 }
+
+// passOverTorn passes over a first line that is not a whole row. What is left of a JSON object without its beginning is
+// never one itself.
+func (f *ndjsonFormat) passOverTorn(data []byte, eof bool) (int, bool, error) {
+	end := lineEnd(data, 0)
+	if end < 0 {
+		return len(data), eof, nil
+	}
+	if line := bytes.TrimSpace(data[:end]); len(line) > 0 && line[0] == '{' && json.Valid(line) {
+		return 0, true, nil
+	}
+	return end, true, nil
+}
+
+// head implements textFormat.
+func (f *ndjsonFormat) head() []byte { return nil }
 
 // rowsEnd implements textFormat.
 func (f *ndjsonFormat) rowsEnd(data []byte) int { return bytes.LastIndexByte(data, '\n') + 1 }

@@ -27,6 +27,8 @@ import (
 // The file in which a position stands must be as it was up to there; it may have grown, unless it is
 // compressed or in a format that is not text: then it must be as it was altogether.
 //
+// What is no file cannot be read again: pipe.go says how it is gone on with.
+//
 // A file that is followed may have been renamed since, as logs are: it is looked for in its folder, read to
 // its end, and then the one that has its name now. If it is gone, or has been cut, that counts as a gap
 // (operators.Counters), and the one that has its name is read from its beginning.
@@ -71,7 +73,7 @@ type positions struct {
 	lastSize int64    // this size
 }
 
-const positionVersion = 1
+const positionVersion = 2
 
 var positionCRC = crc32.MakeTable(crc32.Castagnoli)
 
@@ -97,7 +99,7 @@ func (p *positions) list(s *source) {
 // readerSum stands for the parameters on which it depends what a position means.
 func readerSum(op *dataflow.Operator) uint64 {
 	var text []byte
-	for _, p := range []string{"path", "format", "header", "delimiter", "follow"} {
+	for _, p := range []string{"path", "format", "header", "delimiter", "follow", "persist"} {
 		text = append(append(text, op.Value(p)...), 0)
 	}
 	return xxh3.Hash(text)
@@ -119,12 +121,12 @@ func nameOf(ctx *operators.Context, path string) string {
 }
 
 // Replays implements operators.Replayable.
-func (s *source) Replays() bool { return !isLive(s.files) }
+func (s *source) Replays() bool { return s.kept != nil || !s.pipes }
 
 // Position implements operators.Replayable.
 func (s *source) Position() []byte {
 	p := s.here()
-	if s.in != nil && p.begun() && (s.begun || !s.follow) {
+	if s.in != nil && !s.in.kept && p.begun() && (s.begun || !s.follow) {
 		p.file = s.identify(p.file.size)
 	}
 	dst := binary.AppendUvarint(bytes.Clone(s.log.prefix), uint64(s.at))
@@ -134,7 +136,32 @@ func (s *source) Position() []byte {
 	for _, n := range []uint64{p.file.device, p.file.inode, p.file.sum} {
 		dst = binary.LittleEndian.AppendUint64(dst, n)
 	}
+	dst = appendPipe(dst, s.pipeNow())
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst, positionCRC))
+}
+
+// What a position says of a pipe.
+const (
+	isPipe   = 1 << iota
+	hasHead  // head is not nil
+	pipeDone // likewise
+)
+
+func appendPipe(dst []byte, p pipeState) []byte {
+	flags := byte(0)
+	for bit, on := range map[byte]bool{isPipe: p.is, hasHead: p.head != nil, pipeDone: p.done} {
+		if on {
+			flags |= bit
+		}
+	}
+	if dst = append(dst, flags); !p.is {
+		return dst
+	}
+	dst = binary.LittleEndian.AppendUint64(dst, p.id)
+	for _, text := range [][]byte{p.head, p.rest} {
+		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+	}
+	return dst
 }
 
 // identify gives the identity of the file that is being read, of which size bytes have been. Places in one
@@ -188,6 +215,7 @@ type position struct {
 	names []string
 	at    int
 	place place
+	pipe  pipeState
 }
 
 var errPosition = errors.New("the position that the state has of the input is damaged, or of another version")
@@ -211,7 +239,8 @@ func (s *source) Seek(text []byte) error {
 	added := slices.DeleteFunc(slices.Clone(s.files), func(f string) bool { return known[f] })
 	slices.Sort(added) // some may have been known to a position sought before
 	s.files = append(files, added...)
-	s.at, s.from, s.log.sought = p.at, p.place, names
+	s.at, s.from, s.pipe, s.log.sought = p.at, p.place, p.pipe, names
+	s.pipes = !s.follow && isLive(s.files)
 	s.log.list(s)
 	return s.checkFiles(len(names))
 }
@@ -227,23 +256,43 @@ func (s *source) checkFiles(n int) error {
 			return &operators.InputError{Err: fmt.Errorf("an input that has not been read yet: %w; put it back, or start anew with another state directory", err)}
 		}
 	}
-	if !s.from.begun() {
+	if s.at == len(s.files) || !s.from.begun() && !s.pipe.is {
 		return nil
+	}
+	_, is := pipeAt(s.current())
+	switch {
+	case s.kept != nil && s.pipe.is:
+		return s.checkKept()
+	case is:
+		s.from = place{} // whatever it brings now is new
+		return nil
+	case s.pipe.is:
+		return changed(s.current(), "it is a file now, and was none")
 	}
 	in, err := openOrigin(s.files[s.at])
 	if err != nil {
 		return &operators.InputError{Err: err}
 	}
 	defer in.Close()
-	if !isRegular(in.origin) {
-		s.from = place{} // whatever it brings now is new
-		return nil
-	}
 	what, err := s.difference(in)
 	if err == nil && what != "" {
 		err = changed(s.files[s.at], what)
 	}
 	return err
+}
+
+// checkKept makes sure that the log has what comes next.
+func (s *source) checkKept() error {
+	offset := s.from.offset
+	if !s.plain() {
+		offset = 0
+	} else if offset > 0 && s.pipe.head == nil && !s.kept.Begins(offset) {
+		return errPosition
+	}
+	if err := s.kept.SeekTo(offset); err != nil {
+		return &operators.InputError{Err: err}
+	}
+	return nil
 }
 
 // difference says how a file differs from what it was when it was read up to s.from; "" if not at all.
@@ -329,7 +378,7 @@ func parsePosition(text []byte, reader uint64) (position, error) {
 		return p, errPosition
 	}
 	if binary.LittleEndian.Uint64(body[1:]) != reader {
-		return p, errors.New("the position that the state has is of another input: path, format, header, delimiter or follow has changed")
+		return p, errors.New("the position that the state has is of another input: path, format, header, delimiter, follow or persist has changed")
 	}
 	r := positionReader{rest: body[9:]}
 	var name strings.Builder
@@ -352,6 +401,7 @@ func parsePosition(text []byte, reader uint64) (position, error) {
 			*to = binary.LittleEndian.Uint64(b)
 		}
 	}
+	p.pipe = r.pipe()
 	if r.failed || len(r.rest) > 0 || p.place.begun() && p.at == len(p.names) {
 		return p, errPosition
 	}
@@ -372,6 +422,26 @@ func (r *positionReader) number() int64 {
 	}
 	r.rest = r.rest[used:]
 	return int64(n)
+}
+
+// pipe reads what appendPipe has written.
+func (r *positionReader) pipe() pipeState {
+	flags := r.bytes(1)
+	if flags == nil || flags[0] == 0 {
+		return pipeState{}
+	}
+	p := pipeState{is: flags[0]&isPipe != 0, done: flags[0]&pipeDone != 0}
+	id := r.bytes(8)
+	head, rest := r.bytes(r.count(len(r.rest))), r.bytes(r.count(len(r.rest)))
+	if r.failed || !p.is || flags[0] >= pipeDone<<1 || len(head) > 0 && flags[0]&hasHead == 0 {
+		r.failed = true
+		return pipeState{}
+	}
+	p.id, p.rest = binary.LittleEndian.Uint64(id), bytes.Clone(rest)
+	if flags[0]&hasHead != 0 {
+		p.head = append([]byte{}, head...)
+	}
+	return p
 }
 
 // count reads a number that is not above most.

@@ -30,6 +30,10 @@ type source struct {
 	epochs operators.EpochOptions
 	rate   *limiter
 
+	pipes bool           // some inputs cannot be read again
+	pipe  pipeState      // of the one that is being read, as a position or a decoder has had it
+	kept  *persist.Input // the input, through a log; nil if there is none
+
 	stopped atomic.Bool
 	stop    chan struct{} // closed by Stop
 
@@ -77,10 +81,22 @@ func OpenReader(ctx *operators.Context) (operators.Source, error) {
 	if err := s.setEpochs(op); err != nil {
 		return nil, err
 	}
-	if op.Value("persist") == "true" && ctx.Log != nil && !s.Replays() {
-		return persist.New(ctx, s), nil
+	return s.keep()
+}
+
+// keep gives the source a log, if it is to have one.
+func (s *source) keep() (operators.Source, error) {
+	log := s.ctx.Log
+	switch {
+	case log == nil || s.ctx.Op.Value("persist") != "true":
+		return s, nil
+	case !s.pipes:
+		return s, log.Close()
+	case len(s.files) > 1:
+		return nil, &operators.InputError{Err: fmt.Errorf("persist can keep one input only, and %q names %d, some of which cannot be read again", s.ctx.Op.Value("path"), len(s.files))}
 	}
-	return s, nil
+	s.kept = persist.NewInput(log, func() (persist.Origin, error) { return openPipe(s.files[0], s.stop) })
+	return keptSource{s}, nil
 }
 
 func (s *source) setEpochs(op *dataflow.Operator) error {
@@ -99,7 +115,8 @@ func (s *source) setEpochs(op *dataflow.Operator) error {
 		}
 		*d.to = time.Duration(us) * time.Microsecond
 	}
-	s.opts.Live = s.follow || isLive(s.files)
+	s.pipes = !s.follow && isLive(s.files)
+	s.opts.Live = s.follow || s.pipes
 	return nil
 }
 
@@ -134,7 +151,11 @@ func (s *source) Stop() {
 // Close implements operators.Source.
 func (s *source) Close() error {
 	s.Stop() // a reader that waits for more
-	return s.closeInput()
+	err := s.closeInput()
+	if s.kept != nil {
+		err = errors.Join(err, s.kept.Close())
+	}
+	return err
 }
 
 func (s *source) closeInput() error {
@@ -187,7 +208,12 @@ func (s *source) nextChunk(ctx context.Context) error {
 	case errors.Is(err, io.EOF):
 		return s.endInput()
 	case errors.Is(err, operators.ErrStopped):
+		s.leave()
 		return operators.ErrStopped
+	case errors.Is(err, persist.ErrPart):
+		return s.nextPart()
+	case errors.Is(err, persist.ErrKeep):
+		return s.failed(err)
 	case errors.Is(err, ctx.Err()) && ctx.Err() != nil:
 		return err
 	default:
@@ -214,7 +240,7 @@ func (s *source) endInput() error {
 	if !s.follow {
 		s.at++
 	}
-	s.from, s.skip = place{}, 0
+	s.from, s.skip, s.pipe = place{}, 0, pipeState{}
 	return s.closeInput()
 }
 
@@ -233,6 +259,9 @@ func (s *source) open() error {
 	}
 	o := s.opts
 	o.Name, o.Offset, o.Line, o.Skip = path, s.from.offset, s.from.line, s.from.rows
+	if o.Resume, err = s.resume(in); err != nil {
+		return errors.Join(err, in.Close())
+	}
 	dec, err := newDecoder(in, s.format, o)
 	if err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", path, err), in.Close())
@@ -246,7 +275,18 @@ func (s *source) openFile(path string) (*input, error) {
 	if s.follow {
 		return openFollowed(path, s.followed(path), s.stop), nil
 	}
-	return openInput(path, s.format, s.stop)
+	if s.kept != nil {
+		in, err := s.openKept()
+		if errors.Is(err, persist.ErrPart) {
+			err = anotherPipe(path)
+		}
+		return in, err
+	}
+	in, err := openInput(path, s.format, s.stop)
+	if err != nil && s.pipe.head != nil && compression(path) != "" {
+		err = &operators.InputError{Err: fmt.Errorf("%w; it goes on in the middle of what is packed, which cannot be unpacked: start anew with another state directory, or set persist to \"true\", which keeps what is read", err)}
+	}
+	return in, err
 }
 
 // isText reports whether the rows of a format are lines of text.

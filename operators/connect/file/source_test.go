@@ -253,7 +253,9 @@ func TestFollower(t *testing.T) {
 }
 
 // noLog is a log that is only there.
-type noLog struct{ operators.RowLog }
+type noLog struct{ operators.InputLog }
+
+func (noLog) Close() error { return nil }
 
 // TestPersistedReader: only an input that cannot be read again is kept, and only where there is a place for it.
 func TestPersistedReader(t *testing.T) {
@@ -266,7 +268,7 @@ func TestPersistedReader(t *testing.T) {
 	}
 	for _, c := range []struct {
 		path, persist string
-		log           operators.RowLog
+		log           operators.InputLog
 		kept          bool
 	}{{"pipe.csv", "true", noLog{}, true}, {"pipe.csv", "true", nil, false}, {"pipe.csv", "false", noLog{}, false}, {"in.csv", "true", noLog{}, false}} {
 		op := &dataflow.Operator{Name: "source", Desc: Reader, Outputs: []dataflow.Output{{Stream: "rows", Schema: numberSchema}},

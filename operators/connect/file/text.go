@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"sluice/dataflow"
 )
@@ -32,6 +33,8 @@ type textFormat interface {
 	// begin looks at the start of the input, of which data is known and, if eof, all there is. It returns
 	// how many bytes to pass over before the first row, or ok = false if it needs to see more.
 	begin(data []byte, eof bool) (n int, ok bool, err error)
+	// head is what begin has found to stand before the first row, for an input that lacks it (Resume).
+	head() []byte
 	// rowsEnd returns where the last row that is complete in data ends; 0 if there is none. data begins
 	// with a row.
 	rowsEnd(data []byte) int
@@ -82,12 +85,16 @@ type textDecoder struct {
 	next *textBlock // that is being decoded
 
 	// What follows belongs to the reading goroutine.
-	from, fromLine int64 // offset and line at which to begin; 0: with the first row
+	from, fromLine int64   // offset and line at which to begin; 0: with the first row
+	resume         *Resume // how to begin there
 	begun          bool
 	rest           []byte // read, but not part of a block yet
 	offset, line   int64  // of rest
 	closed         bool   // the last row had no line end, and got one
 	eof            bool
+	whole          bool // when reading failed all that had been read was in blocks, or in rest
+
+	head atomic.Pointer[[]byte] // what stood before the first row; nil until begun
 }
 
 func newTextDecoder(r io.Reader, format textFormat, o DecodeOptions, sizes textSizes) *textDecoder {
@@ -95,7 +102,7 @@ func newTextDecoder(r io.Reader, format textFormat, o DecodeOptions, sizes textS
 	n := workers + 3 // besides those being decoded: one being read, one waiting, one with the caller
 	d := &textDecoder{
 		r: r, schema: o.Schema, format: format, live: o.Live, sizes: sizes, line: 1,
-		from: o.Offset, fromLine: o.Line,
+		from: o.Offset, fromLine: o.Line, resume: o.Resume,
 		free: make(chan *textBlock, n), work: make(chan *textBlock, n), order: make(chan *textBlock, n),
 		stop: make(chan struct{}), reader: make(chan struct{}),
 	}
@@ -201,7 +208,7 @@ func (d *textDecoder) readBlocks() {
 	defer close(d.reader)
 	defer close(d.work)
 	defer close(d.order)
-	if d.from > 0 {
+	if d.from > 0 || d.resume != nil {
 		if err := d.passOver(); err != nil {
 			d.err = err
 			return
@@ -307,7 +314,7 @@ func (d *textDecoder) begin(buf []byte, n int) (int, error) {
 	if err != nil || !ok {
 		return n, err
 	}
-	d.begun = true
+	d.setBegun()
 	d.offset += int64(skip)
 	d.line += int64(bytes.Count(buf[:skip], newline))
 	return copy(buf, buf[skip:n]), nil
@@ -319,9 +326,13 @@ func (d *textDecoder) broken(b *textBlock, n int, err error) error {
 	if e != nil {
 		return errors.Join(e, err)
 	}
+	end := 0
 	if d.begun {
-		d.cut(b, n, d.format.rowsEnd(b.buf[:n]))
+		end = d.format.rowsEnd(b.buf[:n])
 	}
+	d.cut(b, n, end)
+	// A first row that may be the end of one that is not whole stays that.
+	d.whole = d.begun || d.resume == nil || !d.resume.Torn
 	return err
 }
 

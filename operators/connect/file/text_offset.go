@@ -13,13 +13,38 @@ type seeker interface {
 
 var errHead = errors.New("the start of the input is not what it was when its rows were read")
 
+// setBegun notes that the format has seen what stands before the first row.
+func (d *textDecoder) setBegun() {
+	d.begun = true
+	head := append([]byte{}, d.format.head()...)
+	d.head.Store(&head)
+}
+
+// left tells of a decoder that has returned an error where the first row began that it has not given, and
+// the bytes that it has read from there on. ok is false if there may have been more of them.
+func (d *textDecoder) left() (rest []byte, offset, line int64, ok bool) {
+	return d.rest, d.offset, d.line, d.whole
+}
+
 // passOver makes the decoder begin with the row at d.from, having seen what stands before the first row.
 func (d *textDecoder) passOver() error {
+	if r := d.resume; r != nil {
+		d.offset, d.line = d.from, max(d.fromLine, 1)
+		if !r.Inside {
+			return nil
+		}
+		if _, _, err := d.format.begin(r.Head, true); err != nil {
+			return err
+		}
+		d.setBegun()
+		return nil
+	}
 	head, err := d.readHead()
 	if err != nil {
 		return err
 	}
-	d.begun, d.offset, d.line = true, d.from, d.fromLine
+	d.setBegun()
+	d.offset, d.line = d.from, d.fromLine
 	if s, ok := d.r.(seeker); ok {
 		d.eof = false
 		return s.seekTo(d.from)

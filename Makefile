@@ -14,6 +14,7 @@ run: build
 	$(BIN) run examples/flights/flights.xml
 
 test: build lint
+	@scripts/install-packages $(ZOOKEEPER)
 	$(GO) test -race -tags invariants $(PKGS)
 	$(GO) test -run NothingIsAllocated ./operators/expr # the race detector allocates
 	@scripts/install-packages g++
@@ -30,6 +31,9 @@ fuzz:
 # What the product links or the tests call: a C compiler for libzmq and the race detector, and xmllint for
 # the XML Schema. The tests of bench link DuckDB, which needs a C++ compiler.
 PACKAGES := gcc libc6-dev libzmq3-dev pkg-config libxml2-utils
+
+# The tests start a ZooKeeper.
+ZOOKEEPER := default-jre-headless libzookeeper-java
 
 setup:
 	@scripts/install-packages $(PACKAGES)

@@ -29,8 +29,11 @@ const (
 
 const sealedFormat = "sluice-value 1 %s %s %d %08x\n"
 
-// maxHead bounds the line, in bytes.
-const maxHead = 128
+// maxHead bounds the line, in bytes: an id may be a path.
+const maxHead = maxName*maxDepth + maxReference
+
+// maxReference bounds a line whose id is none, in bytes.
+const maxReference = 256
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

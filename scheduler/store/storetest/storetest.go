@@ -30,30 +30,45 @@ import (
 // Open opens the store of that name.
 type Open func(name string) (store.Store, error)
 
+type test struct {
+	name string
+	run  func(*world)
+}
+
+var largeTests = []test{
+	{"sizes", sizes},
+	{"removal", removal},
+	{"large values race", largeValuesRace},
+	{"fencing", fencing},
+}
+
+var otherTests = []test{
+	{"values", values},
+	{"versions grow over removals", versionsGrow},
+	{"paths", paths},
+	{"lists", lists},
+	{"contexts", contexts},
+	{"closed", closed},
+	{"goroutines race", goroutinesRace},
+	{"removals race", removalsRace},
+	{"processes race", processesRace},
+	{"leadership", leadership},
+	{"waiting for the lead", waiting},
+	{"a killed leader", killedLeader},
+	{"terms race", termsRace},
+}
+
 // Run runs all tests. Each gets a store of its own, whose name fresh gives.
 func Run(t *testing.T, fresh func(t *testing.T) string, open Open) {
-	tests := []struct {
-		name string
-		run  func(*world)
-	}{
-		{"values", values},
-		{"versions grow over removals", versionsGrow},
-		{"paths", paths},
-		{"sizes", sizes},
-		{"lists", lists},
-		{"removal", removal},
-		{"contexts", contexts},
-		{"closed", closed},
-		{"goroutines race", goroutinesRace},
-		{"large values race", largeValuesRace},
-		{"removals race", removalsRace},
-		{"processes race", processesRace},
-		{"leadership", leadership},
-		{"waiting for the lead", waiting},
-		{"fencing", fencing},
-		{"a killed leader", killedLeader},
-		{"terms race", termsRace},
-	}
+	run(t, append(otherTests[:len(otherTests):len(otherTests)], largeTests...), fresh, open)
+}
+
+// RunLarge runs the tests in which there are large values.
+func RunLarge(t *testing.T, fresh func(t *testing.T) string, open Open) {
+	run(t, largeTests, fresh, open)
+}
+
+func run(t *testing.T, tests []test, fresh func(t *testing.T) string, open Open) {
 	for _, test := range tests {
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

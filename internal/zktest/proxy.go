@@ -1,0 +1,159 @@
+package zktest
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Proxy passes connections on to a server, or does not.
+type Proxy struct {
+	target   string
+	listener net.Listener
+
+	mu     sync.Mutex
+	cond   *sync.Cond
+	conns  map[net.Conn]bool
+	cut    bool
+	frozen bool
+	closed bool
+	delay  time.Duration
+	// dropAnswers lets what clients send pass, and nothing of what the server answers.
+	dropAnswers bool
+}
+
+// NewProxy listens on the loopback and passes on to target until the test ends.
+func NewProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{target: target, listener: l, conns: map[net.Conn]bool{}}
+	p.cond = sync.NewCond(&p.mu)
+	var group sync.WaitGroup
+	group.Go(func() { p.accept(&group) })
+	t.Cleanup(func() {
+		p.set(func() { p.closed, p.frozen, p.cut = true, false, true })
+		// A listener closes once.
+		_ = l.Close()
+		p.breakAll()
+		group.Wait()
+	})
+	return p
+}
+
+// Addr is host:port of the proxy.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Cut breaks all connections, and each new one, until Heal.
+func (p *Proxy) Cut() {
+	p.set(func() { p.cut = true })
+	p.breakAll()
+}
+
+// Break breaks all connections; new ones are good.
+func (p *Proxy) Break() { p.breakAll() }
+
+// Freeze holds back all that is sent, both ways, until Heal.
+func (p *Proxy) Freeze() { p.set(func() { p.frozen = true }) }
+
+// DropAnswers loses what the server sends, until Heal, which breaks the connections.
+func (p *Proxy) DropAnswers() { p.set(func() { p.dropAnswers = true }) }
+
+// Delay holds each piece of what is sent back for some time.
+func (p *Proxy) Delay(d time.Duration) { p.set(func() { p.delay = d }) }
+
+// Heal ends what Cut, Freeze, DropAnswers and Delay began.
+func (p *Proxy) Heal() {
+	lossy := false
+	p.set(func() {
+		lossy = p.dropAnswers
+		p.cut, p.frozen, p.dropAnswers, p.delay = false, false, false, 0
+	})
+	if lossy {
+		// A stream with a gap is of no use.
+		p.breakAll()
+	}
+}
+
+func (p *Proxy) set(change func()) {
+	p.mu.Lock()
+	change()
+	p.mu.Unlock()
+	p.cond.Broadcast()
+}
+
+func (p *Proxy) breakAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		// The connection may have ended by itself.
+		_ = c.Close()
+	}
+	clear(p.conns)
+}
+
+// keep registers a connection, or says that it is to be broken.
+func (p *Proxy) keep(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cut {
+		return false
+	}
+	p.conns[c] = true
+	return true
+}
+
+func (p *Proxy) accept(group *sync.WaitGroup) {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		group.Go(func() { p.connect(client, group) })
+	}
+}
+
+func (p *Proxy) connect(client net.Conn, group *sync.WaitGroup) {
+	server, err := net.DialTimeout("tcp", p.target, time.Second)
+	if err != nil {
+		client.Close()
+		return
+	}
+	if !p.keep(client) || !p.keep(server) {
+		client.Close()
+		server.Close()
+		return
+	}
+	group.Go(func() { p.copy(server, client, false) })
+	p.copy(client, server, true)
+}
+
+// copy passes on what comes from one side, until either ends.
+func (p *Proxy) copy(to, from net.Conn, answers bool) {
+	defer to.Close()
+	defer from.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil || !p.pass(answers, func() error { _, err := to.Write(buf[:n]); return err }) {
+			return
+		}
+	}
+}
+
+// pass writes when that is allowed, and says whether the connection goes on.
+func (p *Proxy) pass(answers bool, write func() error) bool {
+	p.mu.Lock()
+	for p.frozen && !p.closed && !p.cut {
+		p.cond.Wait()
+	}
+	delay, drop := p.delay, answers && p.dropAnswers
+	p.mu.Unlock()
+	if delay > 0 {
+		time.Sleep(delay)
+	}
+	return drop || write() == nil
+}

@@ -147,9 +147,16 @@ const (
 	runLock   = "lock"
 )
 
+// longestBase is how many bytes the folder of these may have: the path of a socket has at most 107.
+const longestBase = 64
+
 // makeDir makes the folder of the run, and removes those that runs have left that were killed.
 func (r *nodesRun) makeDir() (remove func(), err error) {
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), runPrefix+"*", runLock))
+	base := os.TempDir()
+	if len(base) > longestBase {
+		base = "/tmp"
+	}
+	left, err := filepath.Glob(filepath.Join(base, runPrefix+"*", runLock))
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +166,7 @@ func (r *nodesRun) makeDir() (remove func(), err error) {
 			lock.Close()
 		}
 	}
-	if r.dir, err = os.MkdirTemp("", runPrefix); err != nil {
+	if r.dir, err = os.MkdirTemp(base, runPrefix); err != nil {
 		return nil, err
 	}
 	// It has its name only once it is locked, so that nobody takes this folder for one that was left.

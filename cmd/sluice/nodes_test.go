@@ -86,6 +86,24 @@ func compareOutput(t *testing.T, got, want map[string]string) {
 	}
 }
 
+// TestExamplesOnNodes: on several processes every example prints what it prints in one.
+func TestExamplesOnNodes(t *testing.T) {
+	specs, err := filepath.Glob("../../examples/*/*.xml")
+	if err != nil || len(specs) < 2 {
+		t.Fatalf("found examples %v, error %v", specs, err)
+	}
+	for _, spec := range specs {
+		want, err := os.ReadFile(filepath.Join(filepath.Dir(spec), "expected.csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := command("run", "--quiet", "--nodes", "3", spec).Output()
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: error %v, output:\n%s", spec, err, got)
+		}
+	}
+}
+
 // TestKillWorkers kills worker processes with SIGKILL while a query runs on them. They are replaced, and
 // everything that the query writes is what an undisturbed run writes.
 func TestKillWorkers(t *testing.T) {

@@ -1,0 +1,146 @@
+package mesos
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	pb "github.com/mesos/mesos-go/api/v1/lib"
+	sched "github.com/mesos/mesos-go/api/v1/lib/scheduler"
+)
+
+// agent is what is known of an agent that has offered something.
+type agent struct {
+	id, hostname string
+	seen         time.Time
+	unavailable  bool // maintenance is planned
+	failures     []time.Time
+	avoidUntil   time.Time
+	inverse      []pb.OfferID // inverse offers that wait for workers to move
+	inverseSince time.Time
+}
+
+func (c *Core) agent(id string) *agent {
+	a := c.agents[id]
+	if a == nil {
+		a = &agent{id: id, hostname: id}
+		c.agents[id] = a
+	}
+	return a
+}
+
+func (c *Core) sortedAgents() []*agent {
+	return slices.SortedFunc(maps.Values(c.agents), func(a, b *agent) int { return cmp.Compare(a.id, b.id) })
+}
+
+// see notes what an offer says of its agent.
+func (c *Core) see(o *pb.Offer) *agent {
+	a := c.agent(o.AgentID.Value)
+	a.hostname, a.seen, a.unavailable = o.Hostname, c.now, o.Unavailability != nil
+	return a
+}
+
+// blame notes that a worker failed on an agent. One on which several did is avoided for a while.
+func (c *Core) blame(w *worker) {
+	if !w.rec.Killed.IsZero() {
+		return
+	}
+	a := c.agent(w.rec.Agent)
+	a.failures = slices.DeleteFunc(a.failures, func(t time.Time) bool { return c.now.Sub(t) > c.cfg.AvoidWithin })
+	a.failures = append(a.failures, c.now)
+	if len(a.failures) < c.cfg.AvoidAfter {
+		return
+	}
+	a.avoidUntil = c.now.Add(c.cfg.Avoid)
+	c.alert("", fmt.Sprintf("%d workers failed on %s within %v; it gets none for %v", len(a.failures), w.about(), c.cfg.AvoidWithin, c.cfg.Avoid))
+	a.failures = nil
+}
+
+// inverseOffers takes requests to leave agents. They are answered when the workers are elsewhere.
+func (c *Core) inverseOffers(list []pb.InverseOffer) {
+	for _, o := range list {
+		if o.AgentID == nil {
+			c.answerInverse(sched.Call_ACCEPT_INVERSE_OFFERS, []pb.OfferID{o.OfferID})
+			continue
+		}
+		a := c.agent(o.AgentID.Value)
+		if len(a.inverse) == 0 {
+			a.inverseSince = c.now
+			if c.on[a.id] > 0 {
+				c.alert("", fmt.Sprintf("agent %s (%s) is to be maintained; its %d workers move away", a.hostname, a.id, c.on[a.id]))
+			}
+		}
+		a.inverse = append(a.inverse, o.OfferID)
+	}
+}
+
+func (c *Core) rescindInverse(id string) {
+	for _, a := range c.agents {
+		a.inverse = slices.DeleteFunc(a.inverse, func(o pb.OfferID) bool { return o.Value == id })
+	}
+}
+
+func (c *Core) answerInverse(answer sched.Call_Type, ids []pb.OfferID) {
+	call := &sched.Call{Type: answer}
+	if answer == sched.Call_ACCEPT_INVERSE_OFFERS {
+		call.AcceptInverseOffers = &sched.Call_AcceptInverseOffers{InverseOfferIDs: ids}
+	} else {
+		call.DeclineInverseOffers = &sched.Call_DeclineInverseOffers{InverseOfferIDs: ids, Filters: filters(c.cfg.MoveTimeout)}
+	}
+	c.call(call)
+}
+
+// maintain moves workers away from agents that are to be maintained.
+func (c *Core) maintain() {
+	for _, a := range c.sortedAgents() {
+		if len(a.inverse) == 0 {
+			continue
+		}
+		for _, w := range c.sorted() {
+			if w.rec.Agent == a.id {
+				c.move(w, a.inverseSince)
+			}
+		}
+		switch {
+		case c.on[a.id] == 0:
+			c.answerInverse(sched.Call_ACCEPT_INVERSE_OFFERS, a.inverse)
+			a.inverse = nil
+		case c.now.Sub(a.inverseSince) > c.cfg.MoveTimeout:
+			c.alert("", fmt.Sprintf("workers on agent %s (%s) could not move away within %v: no other agent has what they need", a.hostname, a.id, c.cfg.MoveTimeout))
+			c.answerInverse(sched.Call_DECLINE_INVERSE_OFFERS, a.inverse)
+			a.inverse = nil
+		}
+	}
+}
+
+// settled is how long another worker must have run before the one that it replaces is killed, so that the
+// scheduler has heard of it.
+const settled = 2 * time.Second
+
+// move asks for another worker, and kills this one when that runs.
+func (c *Core) move(w *worker, since time.Time) {
+	q := c.queries[w.rec.Query]
+	if !w.rec.Killed.IsZero() {
+		return
+	}
+	if q == nil || q.closed {
+		c.kill(w.id)
+		return
+	}
+	if !w.replaced {
+		w.replaced = true
+		c.start(&Start{Query: q.name, N: 1})
+		return
+	}
+	for _, x := range c.sorted() {
+		if x.rec.Query != q.name || x.rec.Began.Before(since) || x.replaces || !x.rec.Killed.IsZero() || !x.rec.Lost.IsZero() ||
+			x.rec.Agent == w.rec.Agent || x.ran.IsZero() || c.now.Sub(x.ran) < settled {
+			continue
+		}
+		x.replaces = true
+		c.kill(w.id)
+		return
+	}
+}

@@ -143,10 +143,22 @@ func (i *Instance) Receive(name string, generation int64, msg []byte) {
 		i.fail(i.take(c, d))
 	}
 	if epoch, ok := c.receiver.Trimmed(); ok && !i.dead && epoch > 0 {
-		i.trimmed, i.dead = true, true
-		i.changed()
+		i.producerTrimmed(c, epoch)
 	}
 	i.settle()
+}
+
+// producerTrimmed is told that a producer no longer has what is wanted, but only what comes behind an epoch. That
+// is all that is wanted of a copy, such as a standby that has just been started, if another one has brought the rest.
+// Without checkpoints a copy that begins later may have lost its state, and is none.
+func (i *Instance) producerTrimmed(c *inChannel, epoch int64) {
+	if c.copies != nil && !i.cfg.Launch.NoSnapshots && epoch <= i.task.ended(c.copies.op) {
+		i.task.inletSkip(c.inlet, epoch)
+		c.receiver.Skip(epoch)
+		return
+	}
+	i.trimmed, i.dead = true, true
+	i.changed()
 }
 
 // take hands the task a delivery.

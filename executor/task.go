@@ -2,6 +2,7 @@ package executor
 
 import (
 	"errors"
+	"slices"
 
 	"sluice/dataflow"
 	"sluice/dataflow/batch"
@@ -103,6 +104,21 @@ func (t *Task) inletRows(i int, b *batch.Batch, at stamp, owner releaser) error 
 func (t *Task) inletMark(i int, m operators.Mark) error {
 	in := t.inlets[i]
 	return in.node.mark(in.port, m)
+}
+
+// ended is the last epoch that an operator of the task has ended.
+func (t *Task) ended(op *dataflow.Operator) int64 {
+	k := slices.IndexFunc(t.nodes, func(n *node) bool { return n.ctx.Op == op })
+	return t.nodes[k].epoch
+}
+
+// inletSkip makes an inlet of a race go on behind an epoch that the race has ended, be it in the middle of one.
+func (t *Task) inletSkip(i int, epoch int64) {
+	n := t.inlets[i].node
+	n.epoch = max(n.epoch, epoch)
+	if n.now <= n.epoch {
+		n.now = 0
+	}
 }
 
 // Close releases what the operators hold. commit tells them that the query has run to its end; if one

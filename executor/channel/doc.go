@@ -69,7 +69,7 @@
 // A sender that is asked for what it has not produced yet, as it was restarted and works on the epochs again, holds the
 // request and sends when it comes to that position. One that is asked for what it has trimmed, or for what comes before
 // its Start, says so. The consumer's owner then restores it from the complete checkpoint that the message names, or a
-// later one. What counts is whether something was really forgotten: numbers skip, so the last epoch before Start may have a
+// later one, or, if it has had the same rows from a copy, skips to there and asks again. What counts is whether something was really forgotten: numbers skip, so the last epoch before Start may have a
 // lower number, and who is behind that one lacks nothing. Which one it was is known when the first epoch begins.
 //
 // Credit is counted in bytes of whole messages with rows or marks, from the beginning of the session on. A message names

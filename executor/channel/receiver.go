@@ -405,5 +405,18 @@ func (r *Receiver) Ended() bool { return r.ended }
 // which it has forgotten: the task has to be restored from that one or a later one.
 func (r *Receiver) Trimmed() (epoch int64, ok bool) { return r.trimmed, r.isTrimmed }
 
+// Skip says that what comes up to the end of an epoch is not wanted any more, since it has come another way. A
+// producer that has trimmed no more than that is asked again.
+func (r *Receiver) Skip(epoch int64) {
+	if at := After(epoch); r.pos.Less(at) {
+		r.pos, r.whole = at, true
+		r.sum.reset(len(r.cfg.Schema.Columns))
+	}
+	if r.isTrimmed && r.trimmed <= epoch {
+		r.trimmed, r.isTrimmed = 0, false
+		r.begin(&header{generation: r.peer, session: r.session})
+	}
+}
+
 // Counters returns what has been seen so far.
 func (r *Receiver) Counters() Counters { return r.counters }

@@ -223,6 +223,10 @@ func (i *Instance) openSink(n *node, c operators.Committer) error {
 	}
 	s := &instanceSink{node: n, committer: c, log: log, confirmed: operators.Everything}
 	i.sinks = append(i.sinks, s)
+	if y, ok := c.(operators.Syncer); ok && i.syncs() {
+		// The epoch logs are those of other tasks: where they are not always synced the docs say what that costs.
+		y.SyncCommits(func() error { return nil })
+	}
 	visible, err := c.Recover(epoch, witness)
 	if err != nil {
 		return err
@@ -247,6 +251,12 @@ func (i *Instance) openSink(n *node, c operators.Committer) error {
 		s.frontier = s.reached()
 	}
 	return nil
+}
+
+// syncs reports whether what the store keeps is to outlive the machine.
+func (i *Instance) syncs() bool {
+	s, ok := i.cfg.Store.(interface{ Syncs() bool })
+	return ok && s.Syncs()
 }
 
 // confirm looks which commits of the sink have been confirmed.

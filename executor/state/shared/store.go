@@ -80,6 +80,9 @@ type Store struct {
 
 var _ State = (*Store)(nil)
 
+// Syncs reports whether what is kept is to outlive the machine.
+func (s *Store) Syncs() bool { return s.opts.Fsync != state.FsyncNever }
+
 // Open opens the shared state directory dir. Another coordinator's is state.ErrInUse; without
 // Options.Coordinator the directory must be there already.
 func Open(dir string, o Options) (*Store, error) {

@@ -192,10 +192,15 @@ func (c *Cluster) after(d time.Duration, fn func()) *time.Timer {
 	return t
 }
 
+// every runs fn at intervals, without drift. The lock is held by the caller.
 func (c *Cluster) every(d time.Duration, fn func()) {
-	c.after(d, func() {
+	c.at(time.Now().Add(d), d, fn)
+}
+
+func (c *Cluster) at(when time.Time, d time.Duration, fn func()) {
+	c.after(time.Until(when), func() {
 		fn()
-		c.every(d, fn)
+		c.at(when.Add(d), d, fn)
 	})
 }
 

@@ -35,6 +35,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.c.serveScheduler(w, r, principal)
 	case strings.HasPrefix(path, "/api/v1"):
 		f.c.serveOperator(w, r)
+	case !strings.HasPrefix(path, "/state") && !strings.HasPrefix(path, "/metrics") && r.Method == http.MethodGet:
+		refuse(w, http.StatusNotFound, "404 Not Found.")
 	default:
 		f.c.mu.Lock()
 		text := f.c.notShown("%s %s", r.Method, r.URL.Path)

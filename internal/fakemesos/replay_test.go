@@ -1,0 +1,742 @@
+package fakemesos
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// replayScale is how fast transcripts are replayed: a second of the recording is 50 ms.
+const replayScale = 0.05
+
+// ids maps what a recording calls something to what the double calls it.
+type ids struct {
+	mu     sync.Mutex
+	plain  map[string]string // uuids in text
+	base64 map[string]string // uuids of updates
+	offers map[string]string // O0 to the whole id of an offer
+	dirs   map[string]string // path prefixes
+}
+
+func newIDs() *ids {
+	return &ids{plain: map[string]string{}, base64: map[string]string{}, offers: map[string]string{}, dirs: map[string]string{}}
+}
+
+var (
+	uuidText   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	offerText  = regexp.MustCompile(uuidText.String() + `-(O\d+)`)
+	base64Text = regexp.MustCompile(`"([A-Za-z0-9+/]{22}==)"`)
+	sleepText  = regexp.MustCompile(`sleep (\d+)`)
+	secsText   = regexp.MustCompile(`(\d+)(secs|mins)`)
+)
+
+// request translates a recorded request.
+func (m *ids) request(s string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s = offerText.ReplaceAllStringFunc(s, func(x string) string {
+		if to := m.offers[x[37:]]; to != "" {
+			return to
+		}
+		return x
+	})
+	s = uuidText.ReplaceAllStringFunc(s, func(x string) string {
+		if to := m.plain[x]; to != "" {
+			return to
+		}
+		return x
+	})
+	s = base64Text.ReplaceAllStringFunc(s, func(x string) string {
+		if to := m.base64[strings.Trim(x, `"`)]; to != "" {
+			return `"` + to + `"`
+		}
+		return x
+	})
+	return sleepText.ReplaceAllStringFunc(s, func(x string) string {
+		n, _ := strconv.ParseFloat(strings.TrimPrefix(x, "sleep "), 64)
+		return fmt.Sprintf("sleep %g", n*replayScale)
+	})
+}
+
+// text compares a recorded text with the double's and learns ids from it.
+func (m *ids) text(want, got string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if o := offerText.FindStringSubmatch(want); o != nil && o[0] == want && offerText.MatchString(got) {
+		m.offers[o[1]] = got
+		m.learn(want[:36], got[:36])
+		return true
+	}
+	if i := strings.IndexByte(want, '\n'); i >= 0 && strings.Contains(want, "ExecutorInfo") { // only the first line of long messages
+		got, _, _ = strings.Cut(got, "\n")
+		want = want[:i]
+	}
+	wantIDs, gotIDs := uuidText.FindAllString(want, -1), uuidText.FindAllString(got, -1)
+	if len(wantIDs) != len(gotIDs) {
+		return false
+	}
+	want = offerText.ReplaceAllStringFunc(want, func(x string) string {
+		if to := m.offers[x[37:]]; to != "" {
+			return to
+		}
+		return x
+	})
+	for i := range wantIDs {
+		m.learn(wantIDs[i], gotIDs[i])
+	}
+	want = uuidText.ReplaceAllStringFunc(want, func(x string) string {
+		if to := m.plain[x]; to != "" {
+			return to
+		}
+		return x
+	})
+	want = secsText.ReplaceAllStringFunc(want, scaleText)
+	for from, to := range m.dirs {
+		want = strings.ReplaceAll(want, from, to)
+	}
+	return want == got
+}
+
+func scaleText(x string) string {
+	parts := secsText.FindStringSubmatch(x)
+	n, _ := strconv.ParseFloat(parts[1], 64)
+	if parts[2] == "mins" {
+		n *= 60
+	}
+	return mesosDuration(time.Duration(n * replayScale * float64(time.Second)))
+}
+
+func (m *ids) learn(want, got string) {
+	if m.plain[want] == "" {
+		m.plain[want] = got
+	}
+}
+
+// ignored are the fields of which only the presence is compared.
+var ignored = map[string]bool{
+	"timestamp": true, "nanoseconds": true, "executor_pid": true, "port": true, "pid": true, "start_time": true, "elected_time": true,
+	"build_date": true, "build_time": true, "build_user": true, "git_sha": true, "ip": true,
+}
+
+// absent are the fields that mesos-go's schema does not have, and so the double cannot send.
+var absent = map[string]bool{"checkpoint@agent_info": true, "build_date": true, "build_time": true, "build_user": true, "git_sha": true}
+
+// differs compares JSON values; the result names what differs.
+func (m *ids) differs(path string, want, got any) []string {
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			return []string{fmt.Sprintf("%s: want an object, got %v", path, got)}
+		}
+		return m.objectDiffers(path, w, g)
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
+			return []string{fmt.Sprintf("%s: want %d elements, got %v", path, len(w), got)}
+		}
+		var out []string
+		for i := range w {
+			out = append(out, m.differs(path, w[i], g[i])...)
+		}
+		return out
+	case string:
+		return m.stringDiffers(path, name, w, got)
+	case float64:
+		g, ok := got.(float64)
+		switch {
+		case ok && ignored[name]:
+			return nil
+		case ok && name == "heartbeat_interval_seconds" && math.Abs(g-w*replayScale) < 1e-9:
+			return nil
+		case ok && math.Abs(g-w) < 1e-9:
+			return nil
+		}
+		return []string{fmt.Sprintf("%s: want %v, got %v", path, w, got)}
+	}
+	if want != got {
+		return []string{fmt.Sprintf("%s: want %v, got %v", path, want, got)}
+	}
+	return nil
+}
+
+func (m *ids) objectDiffers(path string, w, g map[string]any) []string {
+	var out []string
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	for k, v := range w {
+		if _, ok := g[k]; !ok {
+			if !absent[k] && !absent[k+"@"+name] {
+				out = append(out, fmt.Sprintf("%s.%s: missing, want %v", path, k, v))
+			}
+			continue
+		}
+		out = append(out, m.differs(path+"."+k, v, g[k])...)
+	}
+	for k, v := range g {
+		if _, ok := w[k]; !ok {
+			out = append(out, fmt.Sprintf("%s.%s: not recorded, got %v", path, k, v))
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+func (m *ids) stringDiffers(path, name, want string, got any) []string {
+	g, ok := got.(string)
+	switch {
+	case !ok:
+	case ignored[name]:
+		return nil
+	case name == "uuid" || name == "status_update_uuid":
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.base64[want] == "" {
+			m.base64[want] = g
+		}
+		if m.base64[want] == g {
+			return nil
+		}
+	case name == "value" && sleepText.MatchString(want):
+		return nil
+	case m.text(want, g):
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: want %q, got %v", path, want, got)}
+}
+
+// got is one record of a stream.
+type got struct {
+	raw   string
+	value map[string]any
+	class string
+	at    time.Time
+	used  bool
+}
+
+// openStream is the stream of one client.
+type openStream struct {
+	mu      sync.Mutex
+	records []*got
+	ended   error // io.EOF after a proper last chunk
+	close   func()
+	last    int // index of the last matched record whose order counts
+}
+
+func (s *openStream) read(body io.Reader) {
+	r := bufio.NewReader(body)
+	for {
+		raw, err := readRecord(r)
+		s.mu.Lock()
+		if err != nil {
+			s.ended = err
+			s.mu.Unlock()
+			return
+		}
+		g := &got{raw: string(raw), at: time.Now()}
+		if json.Unmarshal(raw, &g.value) == nil {
+			g.class = class(g.value)
+		}
+		s.records = append(s.records, g)
+		s.mu.Unlock()
+	}
+}
+
+// class names the records among which the order is compared.
+func class(v map[string]any) string {
+	kind, _ := v["type"].(string)
+	if u, ok := v["update"].(map[string]any); ok {
+		if st, ok := u["status"].(map[string]any); ok {
+			return kind + " " + fmt.Sprint(st["task_id"])
+		}
+	}
+	return kind
+}
+
+// ordered says whether the order of a record among all of its kind counts: what the master or an agent says.
+func ordered(v map[string]any) bool {
+	switch v["type"] {
+	case "RESCIND", "FAILURE":
+		return true
+	case "UPDATE":
+		u, _ := v["update"].(map[string]any)
+		st, _ := u["status"].(map[string]any)
+		return st["source"] != "SOURCE_EXECUTOR"
+	}
+	return false
+}
+
+// next waits for the next record of a class.
+func (s *openStream) next(class string) *got {
+	for limit := time.Now().Add(4 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		for i, g := range s.records {
+			if g.used || g.class != class {
+				continue
+			}
+			g.used = true
+			if ordered(g.value) {
+				if i < s.last {
+					g.class += " (out of order)"
+				}
+				s.last = max(s.last, i)
+			}
+			s.mu.Unlock()
+			return g
+		}
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+func (s *openStream) waitEnd() error {
+	for limit := time.Now().Add(4 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		err := s.ended
+		s.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the stream has not ended")
+}
+
+// sent is a request whose answer is to come.
+type sent struct {
+	resp *http.Response
+	body string
+	err  error
+}
+
+// replay replays the side of frameworks and operators.
+type replay struct {
+	t        *testing.T
+	c        *Cluster
+	ids      *ids
+	streams  map[string]*openStream
+	all      []*openStream
+	pending  map[string]chan sent
+	lastSent time.Time
+	client   *http.Client
+	actions  map[string]func(*Cluster)
+	until    string // the remark at which to stop
+}
+
+func newReplay(t *testing.T, c *Cluster, m *ids) *replay {
+	tr := &http.Transport{DisableCompression: true}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &replay{
+		t: t, c: c, ids: m, streams: map[string]*openStream{}, pending: map[string]chan sent{},
+		client: &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}
+}
+
+func (r *replay) fail(e *entry, format string, args ...any) {
+	r.t.Helper()
+	r.t.Errorf("line %d (%s): %s", e.line, e.client, fmt.Sprintf(format, args...))
+}
+
+func (r *replay) run(entries []*entry) {
+	prev := time.Duration(0)
+	for _, e := range entries {
+		if e.client != "" {
+			if gap := e.at - prev; gap > 0 && (e.kind == "request" || e.kind == "ack" || e.kind == "close" || e.kind == "call") {
+				time.Sleep(time.Duration(float64(gap) * replayScale))
+			}
+			prev = e.at
+		}
+		if r.until != "" && strings.HasPrefix(e.text, r.until) && e.kind == "remark" {
+			break
+		}
+		r.step(e)
+		if r.t.Failed() {
+			return
+		}
+		for text, do := range r.actions {
+			if e.kind != "request" && (strings.Contains(e.text, text) || strings.Contains(e.body, text)) {
+				do(r.c)
+			}
+		}
+	}
+	for _, s := range r.all {
+		r.leftOver(s)
+	}
+}
+
+// leftOver finds what the double sent and the recording does not have. Heartbeats and offers may come at any time.
+func (r *replay) leftOver(s *openStream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.records {
+		if !g.used && g.class != "HEARTBEAT" && g.class != "OFFERS" && g.class != "INVERSE_OFFERS" {
+			r.t.Errorf("not recorded: %s", g.raw)
+		}
+	}
+}
+
+func (r *replay) step(e *entry) {
+	switch e.kind {
+	case "request":
+		r.send(e)
+	case "response":
+		r.response(e)
+	case "record":
+		r.record(e)
+	case "offers":
+		r.offers(e)
+	case "event":
+		if s := r.stream(e); s != nil {
+			kind, _, _ := strings.Cut(e.text, " ")
+			if s.next(kind) == nil {
+				r.fail(e, "no %s came", kind)
+			}
+		}
+	case "ack":
+		r.ack(e)
+	case "call":
+		r.call(e)
+	case "end", "cut":
+		r.end(e)
+	case "close":
+		if s := r.streams[e.client]; s != nil {
+			s.close()
+			_ = s.waitEnd() // closed by this side
+		}
+	}
+}
+
+func (r *replay) stream(e *entry) *openStream {
+	s := r.streams[e.client]
+	if s == nil {
+		r.fail(e, "client %s has no stream", e.client)
+	}
+	return s
+}
+
+func (r *replay) do(head string, header http.Header, body string) sent {
+	method, rest, _ := strings.Cut(head, " ")
+	path, _, _ := strings.Cut(rest, " ")
+	addr := r.c.masterAddr(header.Get("Host"))
+	req, err := http.NewRequest(method, "http://"+addr+path, strings.NewReader(body))
+	if err != nil {
+		return sent{err: err}
+	}
+	for _, name := range []string{"Content-Type", "Accept", "Mesos-Stream-Id", "Authorization", "Content-Encoding", "Message-Accept"} {
+		for _, v := range header.Values(name) {
+			req.Header.Add(name, r.ids.request(v))
+		}
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return sent{err: err}
+	}
+	if len(resp.TransferEncoding) > 0 {
+		return sent{resp: resp}
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	return sent{resp: resp, body: string(raw), err: err}
+}
+
+// masterAddr finds the master or agent that a recording calls 127.0.0.1:5050 and so on.
+func (c *Cluster) masterAddr(host string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case strings.HasSuffix(host, ":5060") && len(c.masters) > 1:
+		return c.masters[1].addr
+	case strings.HasSuffix(host, ":5051"):
+		return c.agents[0].addr
+	}
+	return c.masters[0].addr
+}
+
+func (r *replay) send(e *entry) {
+	ch := make(chan sent, 1)
+	r.pending[e.client] = ch
+	body := r.ids.request(e.compact())
+	r.lastSent = time.Now()
+	go func() { ch <- r.do(e.head, e.header, body) }()
+	if strings.Contains(body, `"SUBSCRIBE"`) { // its events may be recorded before its answer
+		r.await(e)
+	}
+}
+
+// await waits for an answer and opens its stream.
+func (r *replay) await(e *entry) sent {
+	ch := r.pending[e.client]
+	if ch == nil {
+		r.fail(e, "no request is open")
+		return sent{}
+	}
+	var s sent
+	select {
+	case s = <-ch:
+	case <-time.After(5 * time.Second):
+		r.fail(e, "no answer came")
+		return sent{}
+	}
+	if s.resp != nil && len(s.resp.TransferEncoding) > 0 && s.body == "" {
+		st := &openStream{close: func() { s.resp.Body.Close() }}
+		r.streams[e.client] = st
+		r.all = append(r.all, st)
+		r.t.Cleanup(st.close)
+		go st.read(s.resp.Body)
+		s.body = "stream"
+	}
+	ch <- s
+	return s
+}
+
+func (r *replay) response(e *entry) {
+	s := r.await(e)
+	if s.err != nil || s.resp == nil {
+		r.fail(e, "no answer: %v", s.err)
+		return
+	}
+	want := strings.TrimPrefix(e.head, "HTTP/1.1 ")
+	if s.resp.Status != want {
+		r.fail(e, "want status %q, got %q %s", want, s.resp.Status, s.body)
+		return
+	}
+	for _, name := range []string{"Content-Type", "Allow", "Location", "Www-Authenticate"} {
+		want, got := e.header.Get(name), s.resp.Header.Get(name)
+		if name == "Location" {
+			want = r.c.location(want)
+		}
+		if want != got {
+			r.fail(e, "want the header %s: %q, got %q", name, want, got)
+		}
+	}
+	if id := e.header.Get("Mesos-Stream-Id"); id != "" {
+		r.ids.text(id, s.resp.Header.Get("Mesos-Stream-Id"))
+	}
+	if e.header.Get("Transfer-Encoding") == "" {
+		r.body(e, e.body, s.body)
+	}
+}
+
+// location translates the port of a recorded address.
+func (c *Cluster) location(s string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, port := range []string{"5050", "5060"} {
+		if i < len(c.masters) {
+			s = strings.Replace(s, "localhost:"+port, "localhost:"+strconv.Itoa(int(portOf(c.masters[i].addr))), 1)
+		}
+	}
+	return s
+}
+
+func (r *replay) body(e *entry, want, got string) {
+	if strings.Contains(want, "more characters cut)") || strings.Contains(want, "bytes of binary)") {
+		return
+	}
+	var w, g any
+	if json.Unmarshal([]byte(want), &w) != nil || json.Unmarshal([]byte(got), &g) != nil {
+		if !r.ids.text(want, got) {
+			r.fail(e, "want the body %q, got %q", want, got)
+		}
+		return
+	}
+	for _, d := range r.ids.differs("", w, g) {
+		r.fail(e, "%s", d)
+	}
+}
+
+func (r *replay) record(e *entry) {
+	s := r.stream(e)
+	if s == nil {
+		return
+	}
+	var w map[string]any
+	if err := json.Unmarshal([]byte(e.body), &w); err != nil {
+		r.fail(e, "the recording is no JSON: %v", err)
+		return
+	}
+	g := s.next(class(w))
+	if g == nil {
+		r.fail(e, "no %s came; there is %s", class(w), s.list())
+		return
+	}
+	if strings.Contains(g.class, "out of order") {
+		r.fail(e, "came too early: %s", g.raw)
+	}
+	r.inTime(e, g)
+	for _, d := range r.ids.differs("", w, g.value) {
+		r.fail(e, "%s (got %s)", d, g.raw)
+	}
+}
+
+func (s *openStream) list() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, g := range s.records {
+		if !g.used {
+			out = append(out, g.raw)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// inTime finds offers that came before the request that the recording has before them.
+func (r *replay) inTime(e *entry, g *got) {
+	if g.class == "OFFERS" && r.lastSent.Sub(g.at) > 10*time.Millisecond { // less is a race that the recording has, too
+		r.fail(e, "the offers came %v before the last request", r.lastSent.Sub(g.at))
+	}
+}
+
+var shortOffer = regexp.MustCompile(`offer \.\.\.-(O\d+) of agent \.\.\.-(S\d+): ([^;]*)`)
+
+func (r *replay) offers(e *entry) {
+	s := r.stream(e)
+	if s == nil {
+		return
+	}
+	g := s.next("OFFERS")
+	if g == nil {
+		r.fail(e, "no OFFERS came; there is %s", s.list())
+		return
+	}
+	r.inTime(e, g)
+	var ev struct {
+		Offers struct {
+			Offers []struct {
+				ID        struct{ Value string }
+				AgentID   struct{ Value string } `json:"agent_id"`
+				Resources []struct {
+					Name   string
+					Scalar struct{ Value float64 }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(g.raw), &ev); err != nil {
+		r.fail(e, "%v", err)
+		return
+	}
+	all := shortOffer.FindAllStringSubmatch(e.text, -1)
+	if len(all) != len(ev.Offers.Offers) {
+		r.fail(e, "want %d offers, got %s", len(all), g.raw)
+		return
+	}
+	for i, o := range ev.Offers.Offers {
+		var text []string
+		for _, x := range o.Resources {
+			if x.Name == "ports" {
+				text = append(text, x.Name)
+				continue
+			}
+			text = append(text, fmt.Sprintf("%s:%g", x.Name, x.Scalar.Value))
+		}
+		if got := strings.Join(text, " "); got != strings.TrimSpace(all[i][3]) {
+			r.fail(e, "want an offer of %s, got %s", all[i][3], got)
+		}
+		r.ids.mu.Lock()
+		r.ids.offers[all[i][1]] = o.ID.Value
+		r.ids.mu.Unlock()
+	}
+}
+
+// ack acknowledges the last update of a task in a state.
+func (r *replay) ack(e *entry) {
+	words := strings.Fields(e.text)
+	s := r.stream(e)
+	if s == nil {
+		return
+	}
+	var body string
+	s.mu.Lock()
+	for _, g := range s.records {
+		var ev struct {
+			FrameworkID string
+			Update      struct {
+				Status struct {
+					TaskID  json.RawMessage `json:"task_id"`
+					AgentID json.RawMessage `json:"agent_id"`
+					State   string
+					UUID    json.RawMessage `json:"uuid"`
+				}
+			}
+		}
+		if g.used && json.Unmarshal([]byte(g.raw), &ev) == nil && ev.Update.Status.State == words[2] &&
+			string(ev.Update.Status.TaskID) == `{"value":"`+words[1]+`"}` && ev.Update.Status.UUID != nil {
+			st := ev.Update.Status
+			body = fmt.Sprintf(`"type":"ACKNOWLEDGE","acknowledge":{"agent_id":%s,"task_id":%s,"uuid":%s}}`, st.AgentID, st.TaskID, st.UUID)
+		}
+	}
+	s.mu.Unlock()
+	if body == "" {
+		r.fail(e, "nothing to acknowledge")
+		return
+	}
+	id, stream := r.c.subscribed(e.client, r, s)
+	got := r.do("POST /api/v1/scheduler", http.Header{"Content-Type": {typeJSON}, "Mesos-Stream-Id": {stream}},
+		`{"framework_id":{"value":"`+id+`"},`+body)
+	if got.err != nil || got.resp.StatusCode != http.StatusAccepted {
+		r.fail(e, "%v %s", got.err, got.body)
+	}
+}
+
+// subscribed is the framework that holds a stream: the first record says which.
+func (c *Cluster) subscribed(_ string, _ *replay, s *openStream) (framework, stream string) {
+	s.mu.Lock()
+	var ev struct {
+		Subscribed struct {
+			FrameworkID struct{ Value string } `json:"framework_id"`
+		}
+	}
+	_ = json.Unmarshal([]byte(s.records[0].raw), &ev)
+	s.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := ev.Subscribed.FrameworkID.Value
+	if f := c.m.frameworks[id]; f != nil && f.stream != nil {
+		return id, f.stream.id
+	}
+	return id, ""
+}
+
+var shortCall = regexp.MustCompile(`^(?:SUBSCRIBE-less probe: )?(\w+) \(shortened\) -> HTTP/1.1 (\d+ [^:{]*)(?:: (.*))?$`)
+
+func (r *replay) call(e *entry) {
+	m := shortCall.FindStringSubmatch(e.text)
+	if m == nil {
+		r.fail(e, "cannot be replayed: %s", e.text)
+		return
+	}
+	head, body, host := "POST /api/v1", `{"type":"`+m[1]+`"}`, ""
+	if m[1] == "REVIVE" {
+		head, body, host = "POST /api/v1/scheduler", `{"type":"REVIVE","framework_id":{"value":"x"}}`, ":5060"
+	}
+	got := r.do(head, http.Header{"Content-Type": {typeJSON}, "Accept": {typeJSON}, "Host": {host}}, body)
+	if got.err != nil || got.resp.Status != strings.TrimSpace(m[2]) {
+		r.fail(e, "%v %+v", got.err, got.resp)
+		return
+	}
+	if m[3] != "" {
+		r.body(e, m[3], got.body)
+	}
+}
+
+func (r *replay) end(e *entry) {
+	s := r.stream(e)
+	if s == nil {
+		return
+	}
+	err := s.waitEnd()
+	if proper := err == io.EOF; proper != (e.kind == "end") {
+		r.fail(e, "the stream ended with %v", err)
+	}
+}

@@ -22,6 +22,7 @@ import (
 type executorCommand struct {
 	Control string `required:"" help:"Where the scheduler listens."`
 	ID      string `required:"" name:"id" help:"The worker's name."`
+	Keys    string `help:"File with the keys of the cluster."`
 }
 
 // Run implements the command.
@@ -29,11 +30,15 @@ func (c *executorCommand) Run(s streams) error {
 	// Ctrl-C reaches all processes of a terminal, and the end of a service all of its processes. What it means
 	// is for the scheduler to say.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
-	control, err := transport.NewZMQ(transport.Options{})
+	sockets, err := socketOptions(c.Keys)
 	if err != nil {
 		return err
 	}
-	e := &executorProcess{id: c.ID, s: s}
+	control, err := transport.NewZMQ(sockets)
+	if err != nil {
+		return err
+	}
+	e := &executorProcess{id: c.ID, s: s, sockets: sockets}
 	err = worker.Run(context.Background(), worker.Config{
 		ID: c.ID, Control: control, Scheduler: c.Control, Data: e.data, Compile: e.compile,
 		New: func(cfg executor.InstanceConfig) (worker.Instance, error) {
@@ -50,9 +55,10 @@ func (c *executorCommand) Run(s streams) error {
 
 // executorProcess is a worker process that has, or will have, a query.
 type executorProcess struct {
-	id  string
-	s   streams
-	dir string // for files of no lasting use
+	id      string
+	s       streams
+	sockets transport.Options
+	dir     string // for files of no lasting use
 }
 
 // compile makes the plan that the scheduler has.
@@ -84,6 +90,6 @@ func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
 
 // data gives the transport for rows.
 func (e *executorProcess) data(name string) (transport.Transport, string, error) {
-	t, err := transport.Open(transport.Options{})
+	t, err := transport.Open(e.sockets)
 	return t, dataAddress(name, filepath.Join(e.dir, e.id)), err
 }

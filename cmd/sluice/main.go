@@ -27,6 +27,7 @@ type cli struct {
 	Infer    inferCommand    `cmd:"" help:"Write a type for a data file."`
 	Set      setCommand      `cmd:"" help:"Set a parameter of an operator of a query that runs with --nodes."`
 	Status   statusCommand   `cmd:"" help:"Show the tasks and processes of a query that runs with --nodes."`
+	Keys     keysCommand     `cmd:"" help:"Make the keys by which processes of a cluster know each other."`
 	Executor executorCommand `cmd:"" hidden:"" help:"Run tasks for a scheduler."`
 }
 

@@ -59,6 +59,12 @@ func (c *runCommand) checkTransport() error {
 	if !slices.Contains(transports, name) || compressed && !slices.Contains(compressions, compression) {
 		return usageErrorf("--transport must be tcp, ipc or plain-tcp, with lz4+ or zstd+ before it to compress; it is %q", c.Transport)
 	}
+	switch {
+	case c.Keys != "" && c.Nodes == 0:
+		return usageErrorf("--keys is for queries with --nodes N")
+	case c.Keys != "" && name == "plain-tcp":
+		return usageErrorf("--transport plain-tcp knows no keys; tcp and ipc do")
+	}
 	return nil
 }
 
@@ -280,7 +286,11 @@ func (r *nodesRun) run(config scheduler.Config, spec []byte) error {
 	} else {
 		r.warn(fmt.Sprintf("sluice set and sluice status need --state %s, for the query cannot be announced: %v", r.state, err))
 	}
-	control, err := transport.NewZMQ(transport.Options{})
+	sockets, err := socketOptions(r.c.Keys)
+	if err != nil {
+		return err
+	}
+	control, err := transport.NewZMQ(sockets)
 	if err != nil {
 		return err
 	}
@@ -365,6 +375,9 @@ func (r *nodesRun) worker(id scheduler.WorkerID, control string) *exec.Cmd {
 	// The program that runs, also if its file has been replaced since it was started.
 	cmd := exec.Command("/proc/self/exe", "executor", "--control", control, "--id", string(id))
 	cmd.Args[0] = os.Args[0]
+	if r.c.Keys != "" {
+		cmd.Args = append(cmd.Args, "--keys", r.c.Keys)
+	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.s.in, r.s.out, r.s.err
 	return cmd
 }

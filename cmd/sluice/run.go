@@ -30,6 +30,7 @@ type runCommand struct {
 	AllowDrop  bool   `help:"Go on with an edited query though some of the state fits no operator any more."`
 
 	Nodes     int    `help:"Run on N processes of this machine, and replace those that end." placeholder:"N"`
+	Keys      string `help:"File of keys (sluice keys) with which connections between processes are encrypted." placeholder:"FILE"`
 	Transport string `help:"How rows go between processes: tcp, ipc or plain-tcp; lz4+ or zstd+ before it compresses them. tcp by default." placeholder:"NAME"`
 }
 

@@ -166,6 +166,9 @@ func (c *zkCandidate) find(ctx context.Context) (own, before string, err error) 
 	return names[i], names[i-1], nil
 }
 
+// lookAgain is when a candidate looks who is before it though no change was told.
+const lookAgain = 10 * time.Second
+
 // waitFor returns when another candidate's node may be gone.
 func (c *zkCandidate) waitFor(ctx context.Context, name string) error {
 	type watched struct {
@@ -181,6 +184,8 @@ func (c *zkCandidate) waitFor(ctx context.Context, name string) error {
 	}
 	select {
 	case <-w.events:
+		return nil
+	case <-time.After(lookAgain):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"sluice/scheduler/store"
@@ -98,10 +99,10 @@ func (w *world) child(role, argument string) *child {
 	return c
 }
 
-// want waits for a line of the child.
+// want waits for a line of the child that begins so.
 func (c *child) want(line string) {
 	c.w.Helper()
-	if !c.out.Scan() || c.out.Text() != line {
+	if !c.out.Scan() || !strings.HasPrefix(c.out.Text(), line) {
 		c.w.Fatalf("the process says %q, want %q", c.out.Text(), line)
 	}
 }
@@ -114,4 +115,11 @@ func (c *child) kill() {
 	// Errors say that it has ended already.
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
+}
+
+func (c *child) signal(s syscall.Signal) {
+	c.w.Helper()
+	if err := c.cmd.Process.Signal(s); err != nil {
+		c.w.Fatal(err)
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"syscall"
+	"testing"
 	"time"
 
 	"sluice/scheduler/store"
@@ -206,4 +208,25 @@ func termsRace(w *world) {
 		return nil
 	})
 	w.wantCount("led", 12)
+}
+
+// Frozen is a test for stores whose leadership does not survive that the process stands still: another one takes
+// over, and the first one's write is refused when it goes on.
+func Frozen(t *testing.T, name string, open Open) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	w := &world{T: t, ctx: ctx, name: name, open: open}
+	c := w.child("lead", "the child")
+	c.want("leading")
+	c.signal(syscall.SIGSTOP)
+	s := w.store()
+	l := w.lead(s, "standby")
+	_, version, err := l.Store().Get(ctx, "beat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.signal(syscall.SIGCONT)
+	c.want("failed: " + store.ErrNotLeader.Error())
+	w.wantHeld(l)
+	w.put(l.Store(), "beat", "mine", version) // nobody has changed it
 }

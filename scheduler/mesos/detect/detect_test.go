@@ -1,0 +1,207 @@
+package detect
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	mesos "github.com/mesos/mesos-go/api/v1/lib"
+
+	"sluice/internal/zktest"
+	"sluice/scheduler/store/zkconn"
+)
+
+func TestMain(m *testing.M) { os.Exit(zktest.Main(m)) }
+
+// cluster plays masters: each has a session of its own.
+type cluster struct {
+	*testing.T
+	ctx  context.Context
+	addr string
+	path string
+}
+
+func newCluster(t *testing.T, path string) *cluster {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return &cluster{t, ctx, zktest.Shared(t), path}
+}
+
+func (c *cluster) connect() *zkconn.Conn {
+	c.Helper()
+	conn, err := zkconn.Open([]string{c.addr}, zkconn.Options{Session: 2 * time.Second})
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(conn.Close)
+	return conn
+}
+
+func (c *cluster) create(conn *zkconn.Conn, name string, data []byte, flags int32) {
+	c.Helper()
+	_, err := zkconn.Call(c.ctx, conn, func(z *zk.Conn) (string, error) {
+		return z.Create(name, data, flags, zk.WorldACL(zk.PermAll))
+	})
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+// master is a master that runs until its session is closed.
+func (c *cluster) master(label string, data []byte) *zkconn.Conn {
+	c.Helper()
+	conn := c.connect()
+	c.create(conn, c.path+"/"+label, data, zk.FlagEphemeralSequential)
+	return conn
+}
+
+func (c *cluster) json(port int) *zkconn.Conn {
+	c.Helper()
+	return c.master(jsonPrefix, fmt.Appendf(nil, `{"id":"m%d","hostname":"localhost","address":{"ip":"127.0.0.1","port":%d}}`, port, port))
+}
+
+// detector watches until the test ends.
+func (c *cluster) detector(addr string) <-chan Master {
+	c.Helper()
+	d, err := Open("zk://"+addr+c.path, Options{Session: time.Second})
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(d.Close)
+	return d.Detect(c.ctx)
+}
+
+// want waits until a master is told; 0 is none.
+func (c *cluster) want(masters <-chan Master, port int) {
+	c.Helper()
+	select {
+	case m, ok := <-masters:
+		if !ok || m.Port != port || m.Known() != (port != 0) {
+			c.Fatalf("told %+v %v, want port %d", m, ok, port)
+		}
+	case <-time.After(10 * time.Second):
+		c.Fatalf("nothing is told, want port %d", port)
+	}
+}
+
+func (c *cluster) wantSilence(masters <-chan Master) {
+	c.Helper()
+	select {
+	case m := <-masters:
+		c.Fatalf("told %+v", m)
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+// TestLeaders: masters come and go, and the first of those that are left leads.
+func TestLeaders(t *testing.T) {
+	c := newCluster(t, "/mesos-leaders")
+	masters := c.detector(c.addr)
+	c.want(masters, 0) // not even the path is there
+	c.create(c.connect(), c.path, nil, 0)
+	c.create(c.connect(), c.path+"/log_replicas", nil, 0)
+	c.wantSilence(masters)
+	a := c.json(5050)
+	c.want(masters, 5050)
+	b := c.json(5060)
+	number := uint32(5065)
+	old, err := (&mesos.MasterInfo{ID: "old", IP: 16777343, Port: &number}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := c.master(protobufPrefix, old)
+	c.wantSilence(masters)
+	c.want(c.detector(c.addr), 5050) // who comes later is told too
+	a.Close()
+	c.want(masters, 5060)
+	b.Close()
+	c.want(masters, 5065)
+	e := c.json(5070)
+	d.Close()
+	c.want(masters, 5070)
+	// What cannot be read counts as no leader.
+	bad := c.master(jsonPrefix, []byte("?"))
+	e.Close()
+	c.want(masters, 0)
+	c.json(5080)
+	c.wantSilence(masters)
+	bad.Close()
+	c.want(masters, 5080)
+}
+
+// TestLate: who reads late gets the latest.
+func TestLate(t *testing.T) {
+	c := newCluster(t, "/mesos-late")
+	c.create(c.connect(), c.path, nil, 0)
+	masters := c.detector(c.addr)
+	a := c.json(5050)
+	time.Sleep(100 * time.Millisecond)
+	a.Close()
+	c.json(5060)
+	time.Sleep(200 * time.Millisecond)
+	c.want(masters, 5060)
+	c.wantSilence(masters)
+}
+
+// TestConnectionLoss: a change that happened while ZooKeeper could not be reached is told afterwards, also when the
+// session has expired meanwhile; nothing is told before.
+func TestConnectionLoss(t *testing.T) {
+	c := newCluster(t, "/mesos-loss")
+	c.create(c.connect(), c.path, nil, 0)
+	proxy := zktest.NewProxy(t, c.addr)
+	masters := c.detector(proxy.Addr())
+	c.want(masters, 0)
+	last := c.json(5000)
+	c.want(masters, 5000)
+	for i, fail := range []struct {
+		how  func()
+		wait time.Duration
+	}{
+		{proxy.Break, 0},
+		{proxy.Cut, 100 * time.Millisecond},
+		{proxy.Cut, 1500 * time.Millisecond},
+		{proxy.Freeze, 1500 * time.Millisecond},
+	} {
+		fail.how()
+		if fail.wait > 0 {
+			c.wantSilence(masters)
+		}
+		next := c.json(5001 + i)
+		if fail.wait > 0 {
+			last.Close()
+			time.Sleep(fail.wait)
+			proxy.Heal()
+		} else {
+			last.Close()
+		}
+		c.want(masters, 5001+i)
+		last = next
+	}
+}
+
+// TestEnds: the channel is closed with the context and with the Detector, and nothing is left behind.
+func TestEnds(t *testing.T) {
+	addr := zktest.Shared(t)
+	ignore := goleak.IgnoreCurrent()
+	d, err := Open("zk://"+addr+"/mesos-ends", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	first, second := d.Detect(ctx), d.Detect(context.Background())
+	cancel()
+	for range first {
+		// What was told before.
+	}
+	<-second
+	d.Close()
+	if m, ok := <-second; ok {
+		t.Errorf("after Close %+v is told", m)
+	}
+	goleak.VerifyNone(t, ignore)
+}

@@ -1,0 +1,46 @@
+package store
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+
+	"sluice/scheduler/store/zkconn"
+)
+
+// Careless is the store of a leader that does not look whether it still leads, so that only ZooKeeper keeps it from
+// writing.
+func Careless(l Leadership) Store {
+	zl := l.(*zkLeadership)
+	return &zkFenced{zl.c.z, &zkFence{zl.c.z, zl.term, make(chan struct{})}}
+}
+
+// Candidates are the names of the nodes of those who lead or wait to.
+func Candidates(ctx context.Context, s Store) ([]string, error) {
+	z := s.(*zkStore)
+	names, _, err := z.children(ctx, z.in(zkLeaders))
+	return names, err
+}
+
+// LargeValues are the ids of the large values that are kept in znodes.
+func LargeValues(ctx context.Context, s Store) ([]string, error) {
+	z := s.(*zkStore)
+	names, _, err := z.children(ctx, z.in(zkLarge))
+	return names, err
+}
+
+// LeavePieces does what a process does that is killed before a node names its large value.
+func LeavePieces(ctx context.Context, s Store, path string, value []byte) error {
+	z := s.(*zkStore)
+	return z.large.write(ctx, nil, newID(), path, value)
+}
+
+// Spoil overwrites what the node of a path holds.
+func Spoil(ctx context.Context, s Store, path string, data []byte) error {
+	z := s.(*zkStore)
+	_, err := zkconn.Call(ctx, z.conn, func(c *zk.Conn) (*zk.Stat, error) { return c.Set(z.node(path), data, -1) })
+	return err
+}
+
+// Granted is the session timeout of a store in ZooKeeper, in text.
+func Granted(s Store) string { return s.(*zkStore).conn.Granted().String() }

@@ -1,0 +1,435 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"sluice/internal/zktest"
+	"sluice/scheduler/store"
+	"sluice/scheduler/store/storetest"
+)
+
+// bed is a store in ZooKeeper behind a network that fails, and one beside it whose network is good.
+type bed struct {
+	*testing.T
+	ctx     context.Context
+	proxy   *zktest.Proxy
+	behind  store.Store
+	beside  store.Store
+	session time.Duration
+}
+
+func newBed(t *testing.T, addr string, session time.Duration) *bed {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	b := &bed{T: t, ctx: ctx, proxy: zktest.NewProxy(t, addr), session: session}
+	root := freshRoot()
+	b.behind, b.beside = b.open(b.proxy.Addr(), root), b.open(addr, root)
+	return b
+}
+
+func (b *bed) open(addr, root string) store.Store {
+	b.Helper()
+	s, err := store.OpenZooKeeper(b.ctx, []string{addr}, root, store.Options{Session: b.session})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return s
+}
+
+func (b *bed) put(s store.Store, path, value string, version int64) int64 {
+	b.Helper()
+	v, err := s.Put(b.ctx, path, []byte(value), version)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return v
+}
+
+func (b *bed) want(path, value string, version int64) {
+	b.Helper()
+	got, v, err := b.beside.Get(b.ctx, path)
+	if err != nil || string(got) != value || v != version {
+		b.Fatalf("%s: %.40q version %d error %v, want %.40q version %d", path, got, v, err, value, version)
+	}
+}
+
+func (b *bed) lead(s store.Store, about string) store.Leadership {
+	b.Helper()
+	l, err := s.Lead(b.ctx, []byte(about))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
+func (b *bed) wantHeld(l store.Leadership) {
+	b.Helper()
+	select {
+	case <-l.Lost():
+		b.Fatal("the leadership is lost")
+	default:
+	}
+}
+
+// withoutAnswers does something whose answer is lost.
+func (b *bed) withoutAnswers(do func()) {
+	b.proxy.DropAnswers()
+	done := make(chan struct{})
+	go func() { defer close(done); do() }()
+	time.Sleep(200 * time.Millisecond)
+	b.proxy.Heal()
+	<-done
+}
+
+// TestLostAnswers: what happened though nobody said so is found out, and not done twice.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, zktest.Shared(t), testSession)
+	large := strings.Repeat("large", 200<<10)
+	var version int64
+	for i, value := range []string{"new", "changed", large, ""} {
+		b.withoutAnswers(func() {
+			next, err := b.behind.Put(b.ctx, "a/b", []byte(value), version)
+			if err != nil || next <= version {
+				t.Errorf("put %d: version %d, error %v", i, next, err)
+			}
+			version = next
+		})
+		b.want("a/b", value, version)
+	}
+	b.withoutAnswers(func() {
+		if err := b.behind.Delete(b.ctx, "a/b", version); err != nil {
+			t.Error(err)
+		}
+	})
+	if names, err := b.beside.List(b.ctx, ""); err != nil || len(names) > 0 {
+		t.Fatalf("after a removal there are %q, error %v", names, err)
+	}
+	var l store.Leadership
+	b.withoutAnswers(func() { l = b.lead(b.behind, "behind") })
+	b.wantHeld(l)
+	if names, err := store.Candidates(b.ctx, b.beside); err != nil || len(names) != 1 {
+		t.Fatalf("candidates %q, error %v, want one", names, err)
+	}
+	b.withoutAnswers(func() { version = b.put(l.Store(), "led", "1", 0) })
+	b.want("led", "1", version)
+	b.withoutAnswers(func() {
+		if err := l.Resign(); err != nil {
+			t.Error(err)
+		}
+	})
+	b.lead(b.beside, "beside")
+}
+
+// TestBrokenConnections: connections break all the time, and a counter counts right.
+func TestBrokenConnections(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, zktest.Shared(t), testSession)
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Duration(20+i*37%80) * time.Millisecond):
+				b.proxy.Break()
+			}
+		}
+	}()
+	var version int64
+	for n := range 60 {
+		value, got, err := b.behind.Get(b.ctx, "counter")
+		if n > 0 && (err != nil || got != version || string(value) != strconv.Itoa(n)) {
+			t.Fatalf("%d: %q version %d, error %v, want version %d", n, value, got, err, version)
+		}
+		version = b.put(b.behind, "counter", strconv.Itoa(n+1), version)
+	}
+	close(stop)
+	<-done
+	b.want("counter", "60", version)
+}
+
+// TestSessionLoss: a leader that is cut off knows that it has lost the lead before another one has it, and what it
+// writes nevertheless is refused.
+func TestSessionLoss(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, zktest.Shared(t), testSession)
+	first := b.lead(b.behind, "behind")
+	version := b.put(first.Store(), "x", "1", 0)
+	lost := make(chan time.Time, 1)
+	go func() { <-first.Lost(); lost <- time.Now() }()
+	time.Sleep(testSession) // held longer than a session when all is well
+	b.wantHeld(first)
+
+	b.proxy.Freeze()
+	frozen := time.Now()
+	second := b.lead(b.beside, "beside")
+	led := time.Now()
+	at := <-lost
+	if !at.Before(led) || at.Sub(frozen) < testSession/4 {
+		t.Fatalf("lost %s after the cut, another led after %s", at.Sub(frozen), led.Sub(frozen))
+	}
+	if took := led.Sub(frozen); took > 5*time.Second {
+		t.Errorf("it took %s to take over", took)
+	}
+	if second.Term() <= first.Term() {
+		t.Fatalf("term %d after %d", second.Term(), first.Term())
+	}
+	b.proxy.Heal()
+	for name, s := range map[string]store.Store{"careful": first.Store(), "careless": store.Careless(first)} {
+		for _, v := range []int64{version, version + 1, 0} {
+			if _, err := s.Put(b.ctx, "x", []byte("late"), v); !errors.Is(err, store.ErrNotLeader) {
+				t.Errorf("%s, version %d: %v", name, v, err)
+			}
+		}
+		if _, err := s.Put(b.ctx, "new/deep", make([]byte, 1<<20), 0); !errors.Is(err, store.ErrNotLeader) {
+			t.Errorf("%s, a large value: %v", name, err)
+		}
+		if err := s.Delete(b.ctx, "x", version); !errors.Is(err, store.ErrNotLeader) {
+			t.Errorf("%s, removal: %v", name, err)
+		}
+	}
+	b.want("x", "1", version)
+	b.put(second.Store(), "x", "2", version)
+
+	// The process joins again under a new term.
+	if err := second.Resign(); err != nil {
+		t.Fatal(err)
+	}
+	third := b.lead(b.behind, "behind")
+	if third.Term() <= second.Term() {
+		t.Fatalf("term %d after %d", third.Term(), second.Term())
+	}
+	b.wantHeld(third)
+}
+
+// TestCutLeader: a leader whose connection is cut for a moment goes on.
+func TestCutLeader(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, zktest.Shared(t), 2*testSession)
+	l := b.lead(b.behind, "behind")
+	v := b.put(l.Store(), "x", "1", 0)
+	b.proxy.Break()
+	v = b.put(l.Store(), "x", "2", v)
+	b.proxy.Delay(50 * time.Millisecond)
+	v = b.put(l.Store(), "x", "3", v)
+	time.Sleep(3 * testSession)
+	b.wantHeld(l)
+	b.put(l.Store(), "x", "4", v)
+}
+
+// TestAbandonedCandidate: one who gave up while it was cut off does not keep others from the lead.
+func TestAbandonedCandidate(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, zktest.Shared(t), testSession)
+	for _, fail := range []func(){b.proxy.Cut, b.proxy.Freeze, b.proxy.DropAnswers} {
+		fail()
+		short, cancel := context.WithTimeout(b.ctx, 300*time.Millisecond)
+		if _, err := b.behind.Lead(short, []byte("behind")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Lead without a network: %v", err)
+		}
+		cancel()
+		b.proxy.Heal()
+		l := b.lead(b.beside, "beside")
+		for {
+			names, err := store.Candidates(b.ctx, b.beside)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(names) == 1 {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		b.wantHeld(l)
+		if err := l.Resign(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFrozenProcess: a leading process that stood still while another took over is refused when it goes on.
+func TestFrozenProcess(t *testing.T) {
+	t.Parallel()
+	storetest.Frozen(t, "zk:"+zktest.Shared(t)+freshRoot(), open)
+}
+
+// TestServerFails: calls wait for a server that is away as long as they may, and find what was stored.
+func TestServerFails(t *testing.T) {
+	t.Parallel()
+	server := zktest.Start(t)
+	b := newBed(t, server.Addr(), testSession)
+	l := b.lead(b.behind, "behind")
+	v := b.put(l.Store(), "x", "1", 0)
+	for _, fail := range []struct {
+		name string
+		away func()
+		back func()
+	}{
+		{"paused", func() { server.Pause(t) }, func() { server.Resume(t) }},
+		{"killed", server.Kill, func() { server.Restart(t) }},
+	} {
+		fail.away()
+		short, cancel := context.WithTimeout(b.ctx, 200*time.Millisecond)
+		if _, _, err := b.beside.Get(short, "x"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("%s: Get: %v", fail.name, err)
+		}
+		if _, err := b.beside.Put(short, "x", []byte("0"), v+1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("%s: Put: %v", fail.name, err)
+		}
+		cancel()
+		got := make(chan error)
+		go func() {
+			_, _, err := b.beside.Get(b.ctx, "x")
+			got <- err
+		}()
+		select {
+		case <-l.Lost():
+		case <-time.After(2 * testSession):
+			t.Fatalf("%s: the leader does not stop", fail.name)
+		}
+		fail.back()
+		if err := <-got; err != nil {
+			t.Fatalf("%s: a Get that waited: %v", fail.name, err)
+		}
+		b.want("x", "1", v)
+		before := l.Term()
+		if l = b.lead(b.behind, "behind"); l.Term() <= before {
+			t.Fatalf("%s: term %d after %d", fail.name, l.Term(), before)
+		}
+	}
+}
+
+// TestGrantedSession: the lease follows the session that the servers grant, and not the one that was asked for.
+func TestGrantedSession(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, zktest.Shared(t), time.Millisecond)
+	if got := store.Granted(b.beside); got != "200ms" {
+		t.Fatalf("the session is %s", got)
+	}
+}
+
+// TestCredentials: only the user that has created the nodes may use them.
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	addr, root := zktest.Shared(t), freshRoot()
+	open := func(auth string) (store.Store, error) {
+		return store.OpenZooKeeper(ctx, []string{addr}, root, store.Options{Session: testSession, Auth: auth})
+	}
+	s, err := open("sluice:secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	l, err := s.Lead(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Store().Put(ctx, "a/b", make([]byte, 1<<20), 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, auth := range []string{"", "sluice:wrong", "other:secret"} {
+		s, err := open(auth)
+		if err == nil {
+			_, _, err = s.Get(ctx, "a/b")
+			defer s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+			t.Errorf("%q: %v", auth, err)
+		}
+	}
+	if _, err := open("nobody"); err == nil || !strings.Contains(err.Error(), "user:password") {
+		t.Errorf("no password: %v", err)
+	}
+	again, err := open("sluice:secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if value, _, err := again.Get(ctx, "a/b"); err != nil || len(value) != 1<<20 {
+		t.Errorf("%d bytes, error %v", len(value), err)
+	}
+}
+
+// TestRests: pieces of large values that nobody names are removed, those that are named stay.
+func TestRests(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, zktest.Shared(t), testSession)
+	large := strings.Repeat("x", 1<<20)
+	v := b.put(b.behind, "kept", large, 0)
+	v = b.put(b.behind, "kept", large+"y", v)
+	for _, path := range []string{"kept", "none"} {
+		if err := store.LeavePieces(b.ctx, b.behind, path, []byte(large)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.lead(b.behind, "")
+	for {
+		ids, err := store.LargeValues(b.ctx, b.behind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(ids) == 1 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	b.want("kept", large+"y", v)
+}
+
+// TestSpoiltNodes: what others have written to the nodes is an error.
+func TestSpoiltNodes(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, zktest.Shared(t), testSession)
+	b.put(b.behind, "x", "1", 0)
+	for _, data := range []string{
+		"1", "\n", "sluice-value 2 a here 1 00000000\nx", "sluice-value 1 a here 1 00000000\nx", "sluice-value 1 a here 9 00000000\nx",
+		"sluice-value 1 a there 1 00000000\n", "sluice-value 1 a nodes 700000 00000000\n", "sluice-value 1 a here -1 00000000\n",
+		fmt.Sprintf("sluice-value 1 a here %d 00000000\n", store.MaxValue+1),
+	} {
+		if err := store.Spoil(b.ctx, b.behind, "x", []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := b.behind.Get(b.ctx, "x"); !errors.Is(err, store.ErrDamaged) {
+			t.Errorf("%q: %q, error %v", data, got, err)
+		}
+	}
+}
+
+// TestOpenZooKeeper: settings that cannot be right are refused.
+func TestOpenZooKeeper(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	for _, c := range []struct {
+		hosts []string
+		root  string
+		want  string
+	}{
+		{nil, "/x", "no host"},
+		{[]string{"localhost"}, "/x", "host:port"},
+		{[]string{"127.0.0.1:1"}, "x", "no znode"},
+		{[]string{"127.0.0.1:1"}, "/", "no znode"},
+		{[]string{"127.0.0.1:1"}, "/a//b", "no znode"},
+		{[]string{"127.0.0.1:1"}, "/a", "deadline"},
+	} {
+		if _, err := store.OpenZooKeeper(ctx, c.hosts, c.root, store.Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v %q: %v, want %q", c.hosts, c.root, err, c.want)
+		}
+	}
+}

@@ -25,19 +25,20 @@ func (f *csvFormat) beginAgain(data []byte, n int, eof bool) (int, bool, error) 
 	if f.header && f.isHeader(data[n:end]) {
 		return end, true, f.matchHeader(data[n:end])
 	}
-	ok := true
+	if f.header && f.resume.Head == nil {
+		if end == 0 { // there is nothing at all
+			return n, true, f.matchByPosition()
+		}
+		return 0, false, errLostHeader
+	}
 	if f.resume.Torn {
+		var ok bool
 		if n, ok = f.wholeRow(data, end, eof); !ok {
 			return 0, false, nil
 		}
 	}
-	switch {
-	case !f.header:
+	if !f.header {
 		return n, true, f.matchByPosition()
-	case f.resume.Head == nil && end == 0: // there is nothing at all
-		return n, true, f.matchByPosition()
-	case f.resume.Head == nil:
-		return 0, false, errLostHeader
 	}
 	return n, true, f.matchHeader(f.resume.Head)
 }
@@ -77,7 +78,7 @@ func (f *csvFormat) wholeRow(data []byte, pos int, eof bool) (start int, ok bool
 	return len(data), eof
 }
 
-// rowWidth is how many fields a row should have; 0 if that is not known.
+// rowWidth is how many fields a row should have.
 func (f *csvFormat) rowWidth() int {
 	if !f.header {
 		return len(f.schema.Columns)

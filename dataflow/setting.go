@@ -14,8 +14,8 @@ func (o *Operator) CheckSetting(param, value string) error {
 	}
 	desc := o.Desc.Param(param)
 	if value != "" || desc.Required {
-		if message, _ := desc.check(value); message != "" {
-			return errors.New(message)
+		if message, suggestion := desc.check(value); message != "" {
+			return errors.New(Diagnostic{Message: message, Suggestion: suggestion}.String())
 		}
 	}
 	changed := *o
@@ -29,7 +29,7 @@ func (o *Operator) CheckSetting(param, value string) error {
 	var errs []error
 	o.Desc.Check(NewCheck(&changed, o.checkInputs(), o.schemas(), func(d Diagnostic) {
 		if d.Severity == Error {
-			errs = append(errs, errors.New(d.Message))
+			errs = append(errs, errors.New(Diagnostic{Message: d.Message, Suggestion: d.Suggestion}.String()))
 		}
 	}))
 	return errors.Join(errs...)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"sluice/executor"
+	"sluice/executor/mesos"
 	"sluice/executor/state/shared"
 	"sluice/executor/transport"
 	"sluice/executor/worker"
@@ -20,13 +21,19 @@ import (
 
 // executorCommand is a worker process.
 type executorCommand struct {
-	Control string `required:"" help:"Where the scheduler listens."`
-	ID      string `required:"" name:"id" help:"The worker's name."`
+	Control string `help:"Where the scheduler listens. An agent of Mesos says it otherwise, and the name too."`
+	ID      string `name:"id" help:"The worker's name."`
 	Keys    string `help:"File with the keys of the cluster."`
 }
 
 // Run implements the command.
 func (c *executorCommand) Run(s streams) error {
+	if c.Control == "" && c.ID == "" && mesos.Here(os.Getenv) {
+		return c.runForAgent(s)
+	}
+	if c.Control == "" || c.ID == "" {
+		return usageErrorf("--control and --id must be given, unless an agent of Mesos has started this")
+	}
 	// Ctrl-C reaches all processes of a terminal, and the end of a service all of its processes. What it means
 	// is for the scheduler to say.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
@@ -39,8 +46,15 @@ func (c *executorCommand) Run(s streams) error {
 		return err
 	}
 	e := &executorProcess{id: c.ID, s: s, sockets: sockets}
-	err = worker.Run(context.Background(), worker.Config{
-		ID: c.ID, Control: control, Scheduler: c.Control, Data: e.data, Compile: e.compile,
+	cfg := e.config()
+	cfg.Control, cfg.Scheduler = control, c.Control
+	return errors.Join(worker.Run(context.Background(), cfg), control.Close())
+}
+
+// config is that of a worker, but for how it speaks to the scheduler.
+func (e *executorProcess) config() worker.Config {
+	return worker.Config{
+		ID: e.id, Data: e.data, Compile: e.compile,
 		New: func(cfg executor.InstanceConfig) (worker.Instance, error) {
 			i, err := executor.NewInstance(cfg)
 			if err != nil {
@@ -48,9 +62,8 @@ func (c *executorCommand) Run(s streams) error {
 			}
 			return i, nil
 		},
-		Log: func(text string) { fmt.Fprintln(s.err, "warning:", text) },
-	})
-	return errors.Join(err, control.Close())
+		Log: func(text string) { fmt.Fprintln(e.s.err, "warning:", text) },
+	}
 }
 
 // executorProcess is a worker process that has, or will have, a query.
@@ -58,7 +71,8 @@ type executorProcess struct {
 	id      string
 	s       streams
 	sockets transport.Options
-	dir     string // for files of no lasting use
+	dir     string        // for files of no lasting use
+	place   *mesos.Launch // on an agent of Mesos
 }
 
 // compile makes the plan that the scheduler has.
@@ -77,19 +91,29 @@ func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.dir = d.Spill
+	if e.place == nil {
+		e.dir = d.Spill
+	}
 	return &worker.Query{
 		Physical: p.tasks, Store: store,
 		Build: func(o *operators.Context) (operators.Operator, error) {
 			return catalog.Build(o, catalog.Options{Limit: d.Limit, Cluster: true})
 		},
 		OpenSource: openSources(d.State),
-		Limits:     executor.Limits{SpillDir: d.Spill},
+		Limits:     executor.Limits{SpillDir: e.dir},
 	}, nil
 }
 
 // data gives the transport for rows.
 func (e *executorProcess) data(name string) (transport.Transport, string, error) {
+	if e.place != nil {
+		addr, err := addressOn(e.place, name)
+		if err != nil {
+			return nil, "", err
+		}
+		t, err := transport.Open(e.sockets)
+		return t, addr, err
+	}
 	t, err := transport.Open(e.sockets)
 	return t, dataAddress(name, filepath.Join(e.dir, e.id)), err
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"sluice/dataflow"
 	"sluice/dataflow/batch"
@@ -72,7 +73,10 @@ func NewInstance(cfg InstanceConfig) (*Instance, error) {
 		return nil, err
 	}
 	if err := i.begin(); err != nil {
-		return nil, errors.Join(err, i.Close())
+		if err = errors.Join(err, i.Close()); passes(err) {
+			err = &RetryError{err}
+		}
+		return nil, err
 	}
 	return i, nil
 }
@@ -179,7 +183,14 @@ func (i *Instance) restoreState(n *node) error {
 	if !ok || snap.Ref == "" {
 		return nil
 	}
-	fingerprint, err := i.cfg.Store.ReadSnapshot(snap.Ref, s.Restore)
+	var refused error // by the operator; all else is the store's trouble
+	fingerprint, err := i.cfg.Store.ReadSnapshot(snap.Ref, func(group int, piece []byte) error {
+		refused = s.Restore(group, piece)
+		return refused
+	})
+	if refused == nil {
+		err = storeError(err)
+	}
 	if err == nil && fingerprint != s.Fingerprint() {
 		err = fmt.Errorf("it is the state of another operator: it was taken with\n%s\nand the operator has\n%s", fingerprint, s.Fingerprint())
 	}
@@ -271,9 +282,7 @@ func (i *Instance) Report() metaquery.Report {
 			Late: c.Late.Load(), Lost: c.Lost.Load(), Gaps: c.Gaps.Load(),
 		})
 	}
-	for _, s := range i.snapshots {
-		r.Snapshots = append(r.Snapshots, s)
-	}
+	r.Snapshots = slices.Clone(i.snapshots)
 	i.reportEnds(&r)
 	r.CaughtUp = i.caughtUp(r.Epoch)
 	r.Waits = i.waits()

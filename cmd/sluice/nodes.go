@@ -28,6 +28,7 @@ import (
 	"sluice/operators/catalog"
 	"sluice/scheduler"
 	"sluice/scheduler/local"
+	"sluice/scheduler/shell"
 	"sluice/specs/xmlspec"
 )
 
@@ -133,7 +134,7 @@ func (c *runCommand) runNodes(p *plan, spec []byte, s streams) (err error) {
 		return err
 	}
 	defer r.store.Close()
-	finished, err := local.Finished(r.store)
+	finished, err := shell.Finished(r.store)
 	if err != nil {
 		return err
 	}
@@ -297,7 +298,7 @@ func (r *nodesRun) run(config scheduler.Config, spec []byte) error {
 	defer control.Close()
 
 	return r.schedule(local.Options{
-		Config: config, Deploy: r.deploy(spec), Store: local.Recorded(r.store),
+		Config: config, Deploy: r.deploy(spec), Catalog: catalog.Operators, Store: shell.Recorded(r.store),
 		Transport: control, Listen: "ipc://" + filepath.Join(r.dir, "control"),
 		Tag: strconv.FormatUint(uint64(rand.Uint32()), 36), Held: held, Command: r.worker,
 		Requests: socket.Requests(), Alert: r.warn, Reported: r.tally.report,

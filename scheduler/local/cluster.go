@@ -10,16 +10,18 @@ import (
 	"time"
 
 	"sluice/scheduler"
+	"sluice/scheduler/shell"
 )
 
-// Cluster is worker processes on this machine. Each ends when this process does, whatever ends it.
+// Cluster is worker processes on this machine, a shell.Cluster. Each ends when this process does, whatever
+// ends it.
 type Cluster struct {
 	command func(id scheduler.WorkerID) *exec.Cmd
 	held    *os.File
 	tag     string
 
 	starts chan scheduler.WorkerID
-	ended  chan Ended
+	ended  chan shell.Ended
 	stop   chan struct{} // closed when no more are to be started
 	over   sync.WaitGroup
 
@@ -33,15 +35,6 @@ type process struct {
 	cmd    *exec.Cmd // nil before it has been started
 	killed bool
 	began  time.Time
-}
-
-// Ended says that a worker has ended: nothing of it runs any longer.
-type Ended struct {
-	ID     scheduler.WorkerID
-	Status string // as the system tells it
-	// Quick counts the workers in a row, up to this one, that ended soon after their start without having
-	// been told to.
-	Quick int
 }
 
 // quickEnd is how long a worker must have run for its end to be no sign that none can run.
@@ -59,14 +52,14 @@ const (
 func NewCluster(tag string, held *os.File, command func(id scheduler.WorkerID) *exec.Cmd) *Cluster {
 	c := &Cluster{
 		command: command, held: held, tag: tag, procs: map[scheduler.WorkerID]*process{},
-		starts: make(chan scheduler.WorkerID, 1024), ended: make(chan Ended, 1024), stop: make(chan struct{}),
+		starts: make(chan scheduler.WorkerID, 1024), ended: make(chan shell.Ended, 1024), stop: make(chan struct{}),
 	}
 	c.over.Go(c.starter)
 	return c
 }
 
 // Ended gives the workers that have ended.
-func (c *Cluster) Ended() <-chan Ended { return c.ended }
+func (c *Cluster) Ended() <-chan shell.Ended { return c.ended }
 
 // Start begins to start n workers.
 func (c *Cluster) Start(n int) {
@@ -87,7 +80,7 @@ func (c *Cluster) Kill(id scheduler.WorkerID) {
 	defer c.mu.Unlock()
 	p := c.procs[id]
 	if p == nil {
-		c.ended <- Ended{ID: id, Status: "has ended before"}
+		c.ended <- shell.Ended{ID: id, Status: "has ended before"}
 		return
 	}
 	p.kill()
@@ -107,15 +100,18 @@ func (c *Cluster) Known(id scheduler.WorkerID) bool {
 	return c.procs[id] != nil
 }
 
-// PID is the process of a worker, 0 if it has none.
-func (c *Cluster) PID(id scheduler.WorkerID) int {
+// About names the process of a worker.
+func (c *Cluster) About(id scheduler.WorkerID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p := c.procs[id]; p != nil && p.cmd != nil {
-		return p.cmd.Process.Pid
+		return fmt.Sprintf("process %d", p.cmd.Process.Pid)
 	}
-	return 0
+	return "no process"
 }
+
+// Alerts gives nothing: what goes wrong is seen in how workers end.
+func (c *Cluster) Alerts() <-chan string { return nil }
 
 // Close waits up to grace for all workers to end, kills those that have not, and starts no more.
 func (c *Cluster) Close(grace time.Duration) {
@@ -208,5 +204,5 @@ func (c *Cluster) forget(id scheduler.WorkerID, p *process, status string) {
 	} else {
 		c.quick++
 	}
-	c.ended <- Ended{ID: id, Status: status, Quick: c.quick}
+	c.ended <- shell.Ended{ID: id, Status: status, Quick: c.quick}
 }

@@ -77,7 +77,7 @@ func TestCluster(t *testing.T) {
 	c := NewCluster("t", nil, sleeper)
 	c.Start(3)
 	all := pids(c, 3)
-	if len(all) != 3 || all["w1-t"] == 0 || c.PID("w2-t") != all["w2-t"] || c.PID("w9-t") != 0 {
+	if len(all) != 3 || all["w1-t"] == 0 || c.About("w2-t") != fmt.Sprintf("process %d", all["w2-t"]) || c.About("w9-t") != "no process" {
 		t.Fatalf("%v", all)
 	}
 	c.Kill("w2-t")

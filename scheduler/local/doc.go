@@ -1,21 +1,15 @@
 /*
-Package local runs a query on worker processes of this machine: it is the shell around the scheduler's
-core, which decides everything.
+Package local runs a query on worker processes of this machine.
 
 	outcome, err := local.Run(ctx, local.Options{
-		Config: scheduler.Config{Query: physical, Workers: 3}, Deploy: deploy, Store: store,
+		Config: scheduler.Config{Query: physical, Workers: 3}, Deploy: deploy, Catalog: catalog, Store: store,
 		Transport: zmq, Listen: "ipc:///run/control", Command: command,
 	})
 
 # What it does
 
-Run starts the workers (Cluster), gives each the Deploy when it says Hello, and feeds the core: signs of
-life and reports of workers, workers that have ended, requests of users, and the time, every 50 ms. It
-carries out what the core says, in that order. If the record cannot be saved, or a decision cannot be
-recorded, the core is given up and another one is made from what was saved last, until it can be.
-
-A worker that dies is replaced. If several in a row end within two seconds of their start, the pauses
-before the next start grow; if five do and none has ever run, the query fails.
+Cluster starts and ends the processes, for the shell of the query (package shell). A worker that dies is
+replaced. If several in a row end within two seconds of their start, the pauses before the next start grow.
 
 Workers end with their parent, however that ends: the system kills them. Their standard streams are those
 of the parent, so "-" in a spec is the parent's.

@@ -2,36 +2,23 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"time"
 
+	"sluice/dataflow"
 	"sluice/executor/transport"
-	"sluice/executor/worker"
 	"sluice/metaquery"
 	"sluice/scheduler"
+	"sluice/scheduler/shell"
 )
-
-// Store is what a scheduler must not forget, and what it decides for the store of the query.
-type Store interface {
-	// Begin gives the record that was saved last, nil if there is none, to a new core. All that was saved
-	// before by others is in it, and they cannot save any more.
-	Begin() (*scheduler.Record, error)
-	// Save saves a record in the place of the one before. After an error Begin comes next.
-	Save(r *scheduler.Record) error
-	// Decide is executor.Store.Decide.
-	Decide(attempt int64, commit bool) (committed bool, err error)
-	// Trim forgets what is below a complete checkpoint and not named.
-	Trim(epoch int64, refs []string) error
-}
 
 // Options say what is to be run, and how.
 type Options struct {
-	Config scheduler.Config
-	Deploy metaquery.Deploy
-	Store  Store
+	Config  scheduler.Config
+	Deploy  metaquery.Deploy
+	Catalog dataflow.Catalog
+	Store   shell.Store
 	// Transport carries the control stream. The scheduler listens at Listen.
 	Transport transport.Transport
 	Listen    string
@@ -51,362 +38,76 @@ type Options struct {
 	Reported func(worker scheduler.WorkerID, r *metaquery.Report)
 }
 
-// Times of the shell.
-const (
-	tickInterval = 50 * time.Millisecond
-	hereInterval = time.Second
-	exitGrace    = 5 * time.Second // for workers to end by themselves
-	redoPause    = 100 * time.Millisecond
-)
-
-// mostQuick is how many workers may end at once, one after the other, before the query is given up.
-const mostQuick = 5
-
-// shell is a query that runs. One goroutine, that of Run, does everything.
-type shell struct {
-	o       Options
-	core    *scheduler.Core
-	redo    time.Time // when to make another core; zero: there is a good one
-	cluster *Cluster
-	inbox   chan incoming
-	peers   map[scheduler.WorkerID]*peer
-	ever    bool // a worker has been able to run tasks
-	asked   map[int64]chan<- Response
-	lastAsk int64
-	here    time.Time
-	outcome *scheduler.Outcome
-	failure error // of the workers, not of the query
-}
-
-// incoming is a message of a worker.
-type incoming struct {
-	worker scheduler.WorkerID // as its connection is named
-	msg    []byte
-	back   transport.Conn
-}
-
-// peer is a worker that has been heard.
-type peer struct {
-	back transport.Conn
-	up   bool // it can run tasks
-}
-
-// Run runs a query until it is over, and then ends the workers. If ctx is done before, they are killed and
-// the error is that of ctx. Other errors say that the workers cannot run, or that nothing can be saved.
+// Run runs a query until it is over, and then ends the workers; no worker of an earlier run may be left. If
+// ctx is done before, they are killed and the error is that of ctx. Other errors say that the workers
+// cannot run.
 func Run(ctx context.Context, o Options) (scheduler.Outcome, error) {
-	s := &shell{
-		o: o, inbox: make(chan incoming, 256), peers: map[scheduler.WorkerID]*peer{},
-		asked: map[int64]chan<- Response{},
+	requests, done := make(chan shell.Request), make(chan struct{})
+	defer close(done)
+	if o.Requests != nil {
+		go translate(o, requests, done)
 	}
-	done := make(chan struct{})
-	listener, err := o.Transport.Listen(o.Listen, controlHandler{s.inbox, done})
-	if err != nil {
-		return scheduler.Outcome{}, fmt.Errorf("scheduler: listening for workers: %w", err)
-	}
-	control := listener.Addr()
-	s.cluster = NewCluster(o.Tag, o.Held, func(id scheduler.WorkerID) *exec.Cmd { return o.Command(id, control) })
-	err = s.loop(ctx)
-	s.end(err == nil)
-	close(done)
-	err = errors.Join(err, listener.Close())
-	if err != nil || s.outcome == nil {
-		return scheduler.Outcome{}, err
-	}
-	return *s.outcome, nil
+	return shell.Run(ctx, shell.Options{
+		Config: o.Config, Fresh: true, Deploy: o.Deploy, Catalog: o.Catalog, Store: o.Store,
+		Transport: o.Transport, Listen: o.Listen, Stop: o.Stop, Requests: requests,
+		Observer: shell.Observer{Alert: o.Alert, Reported: o.Reported},
+		Cluster: func(control string) (shell.Cluster, error) {
+			return NewCluster(o.Tag, o.Held, func(id scheduler.WorkerID) *exec.Cmd { return o.Command(id, control) }), nil
+		},
+	})
 }
 
-// controlHandler takes what workers send. It waits while the shell has much to do.
-type controlHandler struct {
-	inbox chan<- incoming
-	done  <-chan struct{}
-}
-
-// Message implements transport.Handler.
-func (c controlHandler) Message(channel string, _ int64, msg []byte, back transport.Conn) {
-	id, ok := worker.ControlWorker(channel)
-	if !ok {
-		return
-	}
-	select {
-	case c.inbox <- incoming{scheduler.WorkerID(id), msg, back}:
-	case <-c.done:
-	}
-}
-
-func (s *shell) loop(ctx context.Context) error {
-	s.begin()
-	tick := time.NewTicker(tickInterval)
-	defer tick.Stop()
-	for s.outcome == nil && s.failure == nil {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-			s.tick()
-		case m := <-s.inbox:
-			s.incoming(m)
-		case e := <-s.cluster.Ended():
-			s.ended(e)
-		case r := <-s.o.Stop:
-			s.handle(scheduler.Event{Stop: &r})
-		case r := <-s.o.Requests:
-			s.request(r)
-		}
-	}
-	return s.failure
-}
-
-// begin makes a core from what was saved last.
-func (s *shell) begin() {
-	record, err := s.o.Store.Begin()
-	if err != nil {
-		s.giveUp(fmt.Errorf("the scheduler's record cannot be read: %w", err))
-		return
-	}
-	var actions []scheduler.Action
-	s.redo = time.Time{}
-	s.core, actions = scheduler.New(s.o.Config, record)
-	s.do(actions)
-}
-
-// tick does what time brings.
-func (s *shell) tick() {
-	now := time.Now()
-	if now.Sub(s.here) >= hereInterval {
-		s.here = now
-		for id := range s.peers {
-			s.tell(id, &metaquery.ToWorker{Here: true})
-		}
-	}
-	if s.redo.IsZero() {
-		s.handle(scheduler.Event{Tick: true})
-	} else if now.After(s.redo) {
-		s.begin()
-	}
-}
-
-// handle hands the core an event. While there is no good core it is lost, as it is in a crash; whatever
-// matters is said again.
-func (s *shell) handle(e scheduler.Event) {
-	if s.redo.IsZero() {
-		e.Now = time.Now().UnixMicro()
-		s.do(s.core.Handle(e))
-	}
-}
-
-// do carries out actions, and those that follow from decisions.
-func (s *shell) do(actions []scheduler.Action) {
-	for len(actions) > 0 {
-		a := actions[0]
-		actions = actions[1:]
-		switch {
-		case a.Save != nil:
-			if err := s.o.Store.Save(a.Save); err != nil {
-				s.giveUp(fmt.Errorf("the scheduler's record cannot be saved: %w", err))
-				return
-			}
-		case a.Decide != nil:
-			committed, err := s.o.Store.Decide(a.Decide.Attempt, a.Decide.Commit)
-			if err != nil {
-				s.giveUp(fmt.Errorf("a decision cannot be recorded: %w", err))
-				return
-			}
-			actions = append(actions, s.core.Decided(*a.Decide, committed)...)
-		default:
-			s.act(a)
-		}
-	}
-}
-
-// giveUp gives up the core; another one is made a little later.
-func (s *shell) giveUp(err error) {
-	s.o.Alert(err.Error())
-	s.redo = time.Now().Add(redoPause)
-	for id := range s.asked {
-		s.answer(id, Response{Error: err.Error()})
-	}
-}
-
-func (s *shell) act(a scheduler.Action) {
-	switch {
-	case a.Start > 0:
-		s.cluster.Start(a.Start)
-	case a.Kill != "":
-		s.cluster.Kill(a.Kill)
-	case a.Launch != nil:
-		s.tell(a.Launch.Worker, &metaquery.ToWorker{Launch: &a.Launch.Launch})
-	case a.End != nil:
-		s.tell(a.End.Worker, &metaquery.ToWorker{End: &a.End.ID})
-	case a.Orders != nil:
-		s.tell(a.Orders.Worker, &metaquery.ToWorker{Orders: &a.Orders.Orders})
-	case a.Answer != nil:
-		s.answer(a.Answer.ID, Response{Epoch: a.Answer.Epoch, Error: a.Answer.Error})
-	case a.Trim != nil:
-		if err := s.o.Store.Trim(a.Trim.Epoch, a.Trim.Refs); err != nil {
-			s.o.Alert(fmt.Sprintf("what is no longer needed cannot be removed: %v", err))
-		}
-	case a.Alert != "":
-		s.o.Alert(a.Alert)
-	case a.Done != nil:
-		s.outcome = a.Done
-	}
-}
-
-// tell sends a message to a worker. What is lost is said again by the core, which finds out.
-func (s *shell) tell(id scheduler.WorkerID, m *metaquery.ToWorker) {
-	p := s.peers[id]
-	if p == nil {
-		return
-	}
-	text, err := m.Encode()
-	if err != nil {
-		s.failure = err
-		return
-	}
-	if err := p.back.Send(text); err != nil && !errors.Is(err, transport.ErrFull) && !errors.Is(err, transport.ErrClosed) {
-		s.o.Alert(fmt.Sprintf("worker %s cannot be told what to do: %v", id, err))
-	}
-}
-
-// open decodes a message of a worker, and notes where that can be reached. It returns nil if the worker is
-// none of ours or has ended.
-func (s *shell) open(in incoming) *metaquery.ToScheduler {
-	if !s.cluster.Known(in.worker) {
-		return nil
-	}
-	m, err := metaquery.DecodeToScheduler(in.msg)
-	if err != nil {
-		s.o.Alert(fmt.Sprintf("worker %s: %v", in.worker, err))
-		return nil
-	}
-	p := s.peers[in.worker]
-	if p == nil {
-		p = &peer{}
-		s.peers[in.worker] = p
-	}
-	p.back = in.back
-	return m
-}
-
-// incoming takes a message of a worker.
-func (s *shell) incoming(in incoming) {
-	m := s.open(in)
-	if m == nil {
-		return
-	}
-	switch {
-	case m.Hello != nil && m.Hello.Error != "":
-		s.failure = fmt.Errorf("worker %s cannot run the query: %s", in.worker, m.Hello.Error)
-	case m.Hello != nil:
-		s.tell(in.worker, &metaquery.ToWorker{Deploy: &s.o.Deploy})
-	case m.Alive != nil:
-		s.alive(in.worker, m.Alive)
-	case m.Report != nil:
-		if s.o.Reported != nil {
-			s.o.Reported(in.worker, m.Report)
-		}
-		s.handle(scheduler.Event{Report: &scheduler.TaskReport{Worker: in.worker, Report: *m.Report}})
-	}
-}
-
-func (s *shell) alive(id scheduler.WorkerID, a *metaquery.Alive) {
-	if p := s.peers[id]; !p.up {
-		p.up, s.ever = true, true
-		s.handle(scheduler.Event{Worker: &scheduler.WorkerUp{ID: id, Addr: a.Addr}})
-	}
-	s.handle(scheduler.Event{Alive: &scheduler.Alive{Worker: id, Addr: a.Addr, Tasks: a.Tasks}})
-}
-
-// ended takes the end of a worker.
-func (s *shell) ended(e Ended) {
-	delete(s.peers, e.ID)
-	if e.Quick >= mostQuick && !s.ever {
-		s.failure = fmt.Errorf("no worker process can run: %d of them have ended at once, the last with %q", e.Quick, e.Status)
-		return
-	}
-	s.handle(scheduler.Event{Gone: e.ID})
-}
-
-// end ends all workers: by telling them to if the query is over. What they have still to report is heard.
-func (s *shell) end(over bool) {
-	grace := time.Duration(0)
-	if over {
-		grace = exitGrace
-		for id := range s.peers {
-			s.tell(id, &metaquery.ToWorker{Exit: true})
-		}
-	}
-	for id := range s.asked {
-		s.answer(id, Response{Error: "the query has ended"})
-	}
-	ended := make(chan struct{})
-	go func() {
-		s.cluster.Close(grace)
-		close(ended)
-	}()
+// translate hands requests to the shell until that has ended.
+func translate(o Options, requests chan<- shell.Request, done <-chan struct{}) {
 	for {
 		select {
-		case <-ended:
+		case <-done:
 			return
-		case e := <-s.cluster.Ended():
-			delete(s.peers, e.ID)
-		case m := <-s.inbox:
-			s.farewell(m)
+		case r := <-o.Requests:
+			ask, err := r.forShell(o.Config.Query.Graph.Name)
+			if err != nil {
+				r.Answer <- Response{Error: err.Error()}
+				continue
+			}
+			answer := make(chan shell.Response, 1)
+			ask.Answer = answer
+			select {
+			case requests <- ask:
+				go func() { r.Answer <- toUser(<-answer) }()
+			case <-done:
+				r.Answer <- Response{Error: shell.ErrEnded.Error()}
+				return
+			}
 		}
 	}
 }
 
-// farewell takes a message of a worker when the query is over.
-func (s *shell) farewell(in incoming) {
-	m := s.open(in)
+// forShell is the request of a user as the shell of the query has it.
+func (r *Request) forShell(query string) (shell.Request, error) {
 	switch {
-	case m == nil:
-	case m.Report != nil && s.o.Reported != nil:
-		s.o.Reported(in.worker, m.Report)
-	case m.Hello != nil, m.Alive != nil && len(m.Alive.Tasks) == 0:
-		s.tell(in.worker, &metaquery.ToWorker{Exit: true})
-	}
-}
-
-// request takes a request of a user.
-func (s *shell) request(r Request) {
-	switch {
-	case r.Query != "" && r.Query != s.o.Config.Query.Graph.Name:
-		r.Answer <- Response{Error: fmt.Sprintf("the query that runs here is %q", s.o.Config.Query.Graph.Name)}
-	case r.Status:
-		r.Answer <- Response{Text: s.status()}
-	case !s.redo.IsZero():
-		r.Answer <- Response{Error: "the scheduler cannot save anything at the moment; try again"}
+	case r.Query != "" && r.Query != query:
+		return shell.Request{}, fmt.Errorf("the query that runs here is %q", query)
 	case r.Set != nil:
-		tuples, err := Settings(s.o.Config.Query.Graph, r.Set.Operator, r.Set.Param, r.Set.Value)
-		if err != nil {
-			r.Answer <- Response{Error: err.Error()}
-			return
+		return shell.Request{Set: &metaquery.Tuple{
+			Query: query, Operator: r.Set.Operator, Param: r.Set.Param, Value: r.Set.Value,
+		}}, nil
+	case r.Status:
+		return shell.Request{}, nil
+	}
+	return shell.Request{}, fmt.Errorf("a request is either set or status")
+}
+
+// toUser is the shell's answer as a user gets it.
+func toUser(a shell.Response) Response {
+	r := Response{Epoch: a.Epoch}
+	if a.Err != nil {
+		r.Error = a.Err.Error()
+	}
+	if a.Status != nil {
+		r.Text = a.Status.String()
+		for _, w := range a.Status.Workers {
+			r.Text += fmt.Sprintf("%s: worker %s\n", a.Status.About[w.ID], w.ID)
 		}
-		s.lastAsk++
-		s.asked[s.lastAsk] = r.Answer
-		s.handle(scheduler.Event{Set: &scheduler.SetRequest{ID: s.lastAsk, Tuples: tuples}})
-	default:
-		r.Answer <- Response{Error: "a request is either set or status"}
 	}
-}
-
-func (s *shell) answer(id int64, r Response) {
-	if to, ok := s.asked[id]; ok {
-		delete(s.asked, id)
-		to <- r
-	}
-}
-
-// status is the text for sluice status.
-func (s *shell) status() string {
-	if s.core == nil {
-		return "the scheduler cannot read its record\n"
-	}
-	st := s.core.Status()
-	text := st.String()
-	for _, w := range st.Workers {
-		text += fmt.Sprintf("process %d: worker %s\n", s.cluster.PID(w.ID), w.ID)
-	}
-	return text
+	return r
 }

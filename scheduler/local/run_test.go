@@ -20,6 +20,7 @@ import (
 	"sluice/operators"
 	"sluice/operators/catalog"
 	"sluice/scheduler"
+	"sluice/scheduler/shell"
 	"sluice/specs/xmlspec"
 )
 
@@ -104,7 +105,7 @@ func newTestRun(t *testing.T, rows int) *testRun {
 			Spec: []byte(strings.Replace(chainSpec(2), `value="in.csv"/>`, `value="in.csv"/><param name="epoch-rows" value="100"/>`, 1)),
 			File: "q.xml", Dir: dir, Partitions: 1, Nodes: 3, Limit: -1, State: state,
 		},
-		Store: Recorded(store), Listen: "ipc://" + filepath.Join(dir, "control"), Tag: "t",
+		Catalog: catalog.Operators, Store: shell.Recorded(store), Listen: "ipc://" + filepath.Join(dir, "control"), Tag: "t",
 		Command: func(id scheduler.WorkerID, control string) *exec.Cmd {
 			return child("worker:" + string(id) + " " + control)
 		},
@@ -153,7 +154,7 @@ func TestRun(t *testing.T) {
 
 // failing is a Store that often cannot do what it is asked to.
 type failing struct {
-	Store
+	shell.Store
 	calls, begins int
 }
 
@@ -250,7 +251,7 @@ func TestRunRequests(t *testing.T) {
 	for want, q := range map[string]Request{
 		"the query that runs here is":    {Query: "other", Status: true},
 		"a request is either":            {},
-		"unknown operator":               {Set: &SetRequest{"x", "condition", "a > 3"}},
+		"the query has no operator":      {Set: &SetRequest{"x", "condition", "a > 3"}},
 		"cannot be set while the query ": {Set: &SetRequest{"src", "path", "x"}},
 	} {
 		if a := ask(q); !strings.Contains(a.Error, want) {

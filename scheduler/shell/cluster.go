@@ -1,4 +1,3 @@
-// Package shell carries out what a scheduler.Core decides for one query, on a cluster of workers.
 package shell
 
 import (
@@ -26,7 +25,7 @@ type Cluster interface {
 	About(id scheduler.WorkerID) string
 	// Alerts gives messages for the user, such as why no worker can be started and what is missing.
 	Alerts() <-chan string
-	// Close starts no more workers, and ends those that are left once grace has passed.
+	// Close starts no more workers, and ends those that are left once grace has passed. It may wait for them.
 	Close(grace time.Duration)
 }
 

@@ -1,0 +1,30 @@
+/*
+Package shell carries out what a scheduler.Core decides for one query, on a cluster of workers.
+
+	outcome, err := shell.Run(ctx, shell.Options{
+		Config: scheduler.Config{Query: physical, Workers: 3}, Deploy: deploy, Catalog: catalog,
+		Store: store, Transport: zmq, Listen: "tcp://127.0.0.1:*", Cluster: cluster,
+	})
+
+# What it does
+
+Run listens for workers, starts them (Cluster), gives each the Deploy when it says Hello, and feeds the
+core: signs of life and reports of workers, workers that have ended, requests of users, and the time, every
+50 ms. It carries out what the core says, in that order. If the record cannot be saved, or a decision cannot
+be recorded, the core is given up and another one is made from what was saved last, until it can be.
+
+A worker that ends is replaced. If five in a row end soon after their start and none has ever been able to
+run tasks, Run gives up; so it does if the first worker that answers cannot run the query. Later such
+workers are killed.
+
+# How it ends
+
+When the query is over the workers are told to end, and killed after five seconds. When ctx is done they
+are killed at once, unless its cause is ErrLeave: then they run on, for the shell of another scheduler that
+has the same Store.
+
+# What is not covered
+
+Run does not wait for workers that nobody has heard of yet, if its Cluster does not.
+*/
+package shell

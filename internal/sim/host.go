@@ -26,8 +26,7 @@ type host struct {
 
 	conns   map[string]*connection // of output channels
 	heard   map[string]*connection // of input channels: on which the producer was heard last
-	failure *metaquery.Failure     // why it could not begin
-	tries   int                    // to begin
+	failed  *metaquery.Report      // what it says if it could not begin
 	said    int64                  // sequence number of the last report
 	busy    bool                   // a call is under way
 	changed bool                   // a report is on its way
@@ -44,13 +43,12 @@ func (h *host) String() string { return fmt.Sprintf("%s/%d", h.id.Task, h.id.Gen
 // gone tells that nothing of the instance runs any longer.
 func (h *host) gone() bool { return h.ended || h.worker.dead }
 
-// begin makes the instance. If the disk fails, it is tried again later, as a process would do.
+// begin makes the instance.
 func (h *host) begin() {
 	if h.gone() {
 		return
 	}
 	w := h.worker.world
-	h.tries++
 	task, err := executor.NewInstance(executor.InstanceConfig{
 		Query: w.query, Task: h.spec, Launch: h.launch, Store: w.disk.open(h.worker), Env: h,
 		Build: h.build, OpenSource: h.openSource, Limits: w.plan.Limits, Off: w.plan.Off,
@@ -68,17 +66,17 @@ func (h *host) begin() {
 	w.after(w.between(0, 50*millisecond), h.tick)
 }
 
-// cannotBegin tries again, or has a failure to report.
+// cannotBegin says why, again and again until the instance is ended.
 func (h *host) cannotBegin(err error) {
-	w := h.worker.world
-	w.tracef("%s cannot begin: %v", h, err)
+	h.worker.world.tracef("%s cannot begin: %v", h, err)
 	h.dropConnections()
+	h.failed = &metaquery.Report{From: h.id, Term: h.launch.Orders.Term}
 	var again *executor.RetryError
-	if errors.As(err, &again) || errors.Is(err, errDisk) {
-		w.after(w.between(20*millisecond, 300*millisecond), h.begin)
-		return
+	if errors.As(err, &again) {
+		h.failed.Retry = err.Error()
+	} else {
+		h.failed.Failure = &metaquery.Failure{Error: err.Error()}
 	}
-	h.failure = &metaquery.Failure{Error: err.Error()}
 	h.report()
 }
 
@@ -188,12 +186,16 @@ func (h *host) dropConnections() {
 
 // report sends what the instance has to say.
 func (h *host) report() {
-	r := metaquery.Report{From: h.id, Failure: h.failure}
+	var r metaquery.Report
 	switch {
-	case h.gone(), h.task == nil && h.failure == nil:
+	case h.gone():
 		return
+	case h.failed != nil:
+		r = *h.failed
 	case h.task != nil:
 		r = h.task.Report()
+	default:
+		return
 	}
 	h.said = max(h.said+1, r.Seq)
 	r.Seq = h.said
@@ -234,7 +236,6 @@ func (h *host) Reply(channel string, msg []byte) {
 // Background implements executor.Env.
 func (h *host) Background(work func() error, done func(error)) {
 	w := h.worker.world
-	tries := h.tries
 	w.after(w.diskDelay(), func() {
 		if h.worker.dead {
 			return
@@ -244,7 +245,7 @@ func (h *host) Background(work func() error, done func(error)) {
 			return
 		}
 		w.after(w.between(0, 5*millisecond), func() {
-			if !h.gone() && h.tries == tries {
+			if !h.gone() {
 				h.call(func() { done(err) })
 			}
 		})

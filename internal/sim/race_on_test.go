@@ -3,4 +3,4 @@
 package sim
 
 // usualSeeds is how many seeds TestSeeds runs.
-const usualSeeds = 60
+const usualSeeds = 40

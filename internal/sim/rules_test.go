@@ -60,6 +60,9 @@ var rules = map[string]without{
 
 // TestRules: without any one of the rules some run fails that goes well with all of them.
 func TestRules(t *testing.T) {
+	if usualSeeds < 1000 || testing.Short() {
+		t.Skip("it runs thousands of plans, and nothing else than TestSeeds does")
+	}
 	if len(ruleNames) != int(protocol.Rules) || len(rules) != len(ruleNames) {
 		t.Fatalf("%d rules, %d names and %d tests", protocol.Rules, len(ruleNames), len(rules))
 	}

@@ -265,7 +265,7 @@ func (s *shell) kill(id scheduler.WorkerID) {
 // to carries something to a worker that must not come twice.
 func (s *shell) to(id scheduler.WorkerID, do func(*worker)) {
 	w := s.world
-	if k := w.worker(id); k != nil {
+	if k := w.worker(id); k != nil && !w.chance(w.plan.Lost/2) {
 		w.after(w.controlDelay(), func() {
 			if !k.dead && !k.cut {
 				do(k)

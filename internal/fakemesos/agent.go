@@ -39,10 +39,12 @@ type agentFramework struct {
 	updates   map[string]*updates // of tasks with updates that are not acknowledged
 }
 
-// updates are the unacknowledged updates of a task, oldest first. Only the first one is sent.
+// updates are the unacknowledged updates of a task, oldest first. Only the first one is sent. They are forgotten when the
+// end of the task is acknowledged.
 type updates struct {
 	pending []mesos.TaskStatus
 	latest  mesos.TaskState
+	seen    map[string]bool // uuids of all updates of the task; one that comes again is only acknowledged to the executor
 	timer   *time.Timer
 	wait    time.Duration // to the next re-send
 }
@@ -177,10 +179,10 @@ func (a *agent) add(f *agentFramework, st mesos.TaskStatus) {
 	id := st.TaskID.Value
 	u := f.updates[id]
 	if u == nil {
-		u = &updates{}
+		u = &updates{seen: map[string]bool{}}
 		f.updates[id] = u
 	}
-	u.latest = *st.State
+	u.latest, u.seen[string(st.UUID)] = *st.State, true
 	u.pending = append(u.pending, st)
 	if len(u.pending) == 1 {
 		u.wait = a.c.opts.Times.Resend
@@ -202,6 +204,9 @@ func (a *agent) forward(f *agentFramework, u *updates) {
 }
 
 func (a *agent) sendOldest(f *agentFramework, u *updates) {
+	if len(u.pending) == 0 {
+		return
+	}
 	if m := a.master(); m != nil {
 		m.fromAgent(f.info.GetID().GetValue(), u.pending[0], u.latest)
 	}
@@ -214,12 +219,13 @@ func (a *agent) acknowledged(framework, task string, id []byte) {
 		return
 	}
 	u := f.updates[task]
-	if string(u.pending[0].UUID) != string(id) {
+	if len(u.pending) == 0 || string(u.pending[0].UUID) != string(id) {
 		return
 	}
 	a.c.drop(u.timer)
+	ended := terminal(*u.pending[0].State)
 	u.pending = u.pending[1:]
-	if len(u.pending) == 0 {
+	if len(u.pending) == 0 && ended {
 		delete(f.updates, task)
 		return
 	}

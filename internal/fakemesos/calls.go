@@ -80,9 +80,9 @@ func (m *masterState) do(f *framework, call *scheduler.Call) (status int, text s
 	case scheduler.Call_UPDATE_FRAMEWORK:
 		return m.update(f, call.UpdateFramework)
 	case scheduler.Call_ACCEPT_INVERSE_OFFERS:
-		m.answerInverse(f, call.AcceptInverseOffers.InverseOfferIDs, call.AcceptInverseOffers.Filters)
+		m.answerInverse(f, "ACCEPT", call.AcceptInverseOffers.InverseOfferIDs, call.AcceptInverseOffers.Filters)
 	case scheduler.Call_DECLINE_INVERSE_OFFERS:
-		m.answerInverse(f, call.DeclineInverseOffers.InverseOfferIDs, call.DeclineInverseOffers.Filters)
+		m.answerInverse(f, "DECLINE", call.DeclineInverseOffers.InverseOfferIDs, call.DeclineInverseOffers.Filters)
 	default:
 		return http.StatusNotImplemented, m.c.notShown("scheduler call %s", call.Type)
 	}

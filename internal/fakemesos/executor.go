@@ -159,14 +159,13 @@ func (e *executor) update(st mesos.TaskStatus) {
 	if t := e.task(id); t != nil {
 		t.state = *st.State
 	}
-	if u := e.fw.updates[id]; !e.orphan && (u == nil || !u.knows(key)) {
+	if n := e.a.c.nodeOf(e.a.id); n != nil && n.draining && *st.State == mesos.TASK_KILLED {
+		st.Reason = ptr(mesos.REASON_AGENT_DRAINING)
+	}
+	if u := e.fw.updates[id]; !e.orphan && (u == nil || !u.seen[string(key)]) {
 		e.a.add(e.fw, st)
 	}
 	e.send(&exec.Event{Type: exec.Event_ACKNOWLEDGED, Acknowledged: &exec.Event_Acknowledged{TaskID: st.TaskID, UUID: key}})
-}
-
-func (u *updates) knows(id []byte) bool {
-	return slices.ContainsFunc(u.pending, func(st mesos.TaskStatus) bool { return string(st.UUID) == string(id) })
 }
 
 // killTask is KILL: a task that was not delivered ends at once.
@@ -210,7 +209,7 @@ func (e *executor) shutdown() {
 	if d := e.info.ShutdownGracePeriod; d != nil {
 		grace = e.a.c.opts.scaled(float64(d.Nanoseconds) / 1e9)
 	}
-	e.a.c.after(grace, e.kill)
+	e.a.c.after(grace+grace/16, e.kill) // the end of a container takes a moment
 }
 
 // kill ends the process; the rest follows when it has ended.

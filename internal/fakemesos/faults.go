@@ -374,7 +374,7 @@ func (c *Cluster) lead(i int) {
 	}
 	for _, a := range c.agents {
 		if a.running && !a.recovering && !a.partitioned && !a.left && c.registry[a.id] {
-			c.after(c.opts.Times.Allocation, func() {
+			c.after(c.opts.Times.Allocation/2, func() {
 				if c.m != nil && a.running && !a.partitioned {
 					c.m.register(a)
 				}

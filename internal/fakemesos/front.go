@@ -35,6 +35,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.c.serveScheduler(w, r, principal)
 	case strings.HasPrefix(path, "/api/v1"):
 		f.c.serveOperator(w, r)
+	case path == "/teardown":
+		f.c.serveTeardown(w, r)
 	case !strings.HasPrefix(path, "/state") && !strings.HasPrefix(path, "/metrics") && r.Method == http.MethodGet:
 		refuse(w, http.StatusNotFound, "404 Not Found.")
 	default:

@@ -117,8 +117,10 @@ func (c *Cluster) Settled() bool {
 	defer c.mu.Unlock()
 	for _, a := range c.agents {
 		for _, f := range a.frameworks {
-			if len(f.updates) > 0 {
-				return false
+			for _, u := range f.updates {
+				if len(u.pending) > 0 {
+					return false
+				}
 			}
 		}
 	}

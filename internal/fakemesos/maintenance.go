@@ -164,14 +164,42 @@ func (m *masterState) holds(f *framework, agent string) bool {
 	return slices.ContainsFunc(m.openOffers(f.id), func(o *offer) bool { return o.agent == agent })
 }
 
+// inverseAnswer is what a framework last said to an inverse offer.
+type inverseAnswer struct {
+	status string
+	at     time.Time
+}
+
+// showMaintenance lists the machines that are to be maintained.
+func (m *masterState) showMaintenance() []byte {
+	var machines [][]byte
+	for _, n := range m.sortedNodes() {
+		if n.unavailable == nil {
+			continue
+		}
+		var answers [][]byte
+		for _, f := range m.sortedFrameworks() {
+			if a, ok := n.answers[f.id]; ok {
+				answers = append(answers, object("status", quote(a.status), "framework_id", object("value", quote(f.id)),
+					"timestamp", m.nanos(mesos.TimeInfo{Nanoseconds: a.at.UnixNano()})))
+			}
+		}
+		machines = append(machines, object("id", object("hostname", quote(n.a.hostname), "ip", quote("127.0.0.1")), "statuses", array(answers)))
+	}
+	return object("status", object("draining_machines", array(machines)))
+}
+
 // answerInverse closes inverse offers, whatever the answer is; they come again when the filter ends.
-func (m *masterState) answerInverse(f *framework, ids []mesos.OfferID, filters *mesos.Filters) {
+func (m *masterState) answerInverse(f *framework, status string, ids []mesos.OfferID, filters *mesos.Filters) {
 	for _, id := range ids {
 		o := m.inverse[id.Value]
 		if o == nil || o.fw != f {
 			continue
 		}
 		delete(m.inverse, id.Value)
+		if n := m.nodes[o.agent]; n != nil {
+			n.answers[f.id] = inverseAnswer{status, time.Now()}
+		}
 		secs := 5.0
 		if filters != nil && filters.RefuseSeconds != nil && *filters.RefuseSeconds >= 0 {
 			secs = *filters.RefuseSeconds

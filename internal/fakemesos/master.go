@@ -43,6 +43,7 @@ type node struct {
 	deactivated  bool // offers nothing: draining
 	draining     bool
 	unavailable  *mesos.Unavailability
+	answers      map[string]inverseAnswer // by framework
 	registered   time.Time
 	reregistered time.Time
 	executors    map[execKey]resources

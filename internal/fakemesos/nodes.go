@@ -22,13 +22,16 @@ func (m *masterState) sortedFrameworks() []*framework {
 func (m *masterState) register(a *agent) {
 	now := time.Now()
 	n := m.nodes[a.id]
-	if n == nil {
-		n = &node{a: a, registered: now, executors: map[execKey]resources{}}
+	fresh := n == nil
+	if fresh {
+		n = &node{a: a, registered: now, executors: map[execKey]resources{}, answers: map[string]inverseAnswer{}}
 		m.nodes[a.id] = n
-		m.announceAgent("AGENT_ADDED", n)
+		defer m.announceAgent("AGENT_ADDED", n)
+	} else {
+		n.reregistered = now
 	}
 	m.c.drop(n.pinger)
-	n.connected, n.reregistered = true, now
+	n.connected = true
 	delete(m.unreachable, a.id)
 	delete(m.recovering, a.id)
 	known := map[execKey]bool{}
@@ -57,7 +60,9 @@ func (m *masterState) register(a *agent) {
 			a.forward(f, u)
 		}
 	}
-	m.c.after(0, m.c.allocate)
+	if fresh {
+		m.c.after(0, m.c.allocate)
+	}
 }
 
 func keys[K comparable, V any](in map[K]V) func(yield func(K) bool) {
@@ -75,9 +80,12 @@ func (m *masterState) recoverFramework(id string, f *agentFramework, now time.Ti
 	if m.frameworks[id] != nil || slices.ContainsFunc(m.completed, func(x *framework) bool { return x.id == id }) {
 		return
 	}
-	live := len(f.updates) > 0
+	live := false
 	for _, e := range f.executors {
 		live = live || !e.ended
+	}
+	for _, u := range f.updates {
+		live = live || len(u.pending) > 0
 	}
 	if !live {
 		return
@@ -97,7 +105,7 @@ func (m *masterState) recoverTask(n *node, f *framework, e *executor, at *agentT
 	}
 	id := at.info.TaskID.Value
 	pending := e.fw.updates[id]
-	if terminal(at.state) && pending == nil {
+	if terminal(at.state) && (pending == nil || len(pending.pending) == 0) {
 		return
 	}
 	t := f.unreachable[id]
@@ -116,7 +124,7 @@ func (m *masterState) recoverTask(n *node, f *framework, e *executor, at *agentT
 		if at.state != mesos.TASK_STAGING {
 			t.container = e.containerStatus()
 		}
-		if pending != nil {
+		if pending != nil && len(pending.pending) > 0 {
 			t.shown, t.shownUUID = *pending.pending[0].State, pending.pending[0].UUID
 		}
 	}

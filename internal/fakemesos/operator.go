@@ -104,6 +104,8 @@ func (c *Cluster) operate(call *master.Call) (status int, text string, found []b
 		return http.StatusOK, "", m.showFrameworks()
 	case master.Call_GET_AGENTS:
 		return http.StatusOK, "", m.showAgents()
+	case master.Call_GET_MAINTENANCE_STATUS:
+		return http.StatusOK, "", m.showMaintenance()
 	case master.Call_TEARDOWN:
 		f := m.frameworks[call.Teardown.FrameworkID.Value]
 		if f == nil {
@@ -134,6 +136,25 @@ func (c *Cluster) operateAgent(id string, do func(string)) (int, string, []byte)
 	}
 	do(id)
 	return http.StatusOK, "", nil
+}
+
+// serveTeardown is the older form of TEARDOWN.
+func (c *Cluster) serveTeardown(w http.ResponseWriter, r *http.Request) {
+	id := r.PostFormValue("frameworkId")
+	c.mu.Lock()
+	var f *framework
+	if c.m != nil {
+		f = c.m.frameworks[id]
+	}
+	if f != nil {
+		c.m.remove(f)
+	}
+	c.mu.Unlock()
+	if f == nil {
+		refuse(w, http.StatusBadRequest, "No framework found with specified ID")
+		return
+	}
+	w.WriteHeader(http.StatusOK)
 }
 
 // watch is the operator's SUBSCRIBE: the state, then what changes.

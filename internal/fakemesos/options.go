@@ -54,9 +54,11 @@ type AgentSpec struct {
 	// "" means cpus:4;mem:2048;disk:4096;ports:[31000-31009,31020-31029].
 	Resources, Attributes string
 	// Run is the executor inside the test's process: it is called instead of starting the executor's command, with the
-	// environment that the process would have, and speaks to the agent over HTTP. ctx ends when it is killed.
+	// environment that the process would have, and speaks to the agent over HTTP. Its context ends when it is killed.
 	// The result is its exit status. Nil starts real processes.
-	Run func(ctx Process) int
+	Run func(p Process) int
+	// Command does the same for the commands of tasks without an executor. Nil runs them for real.
+	Command func(p Process) int
 	// Simulate runs each task without process and HTTP: TASK_RUNNING at once, TASK_KILLED when it is killed. For many agents.
 	Simulate bool
 }

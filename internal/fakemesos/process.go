@@ -47,6 +47,9 @@ func (c *Cluster) startProcess(e *executor) *process {
 	p.ctx, p.stop = context.WithCancel(c.ctx)
 	env := e.environment()
 	run := e.a.spec.Run
+	if e.command {
+		run = e.a.spec.Command
+	}
 	c.running.Add(1)
 	go func() {
 		defer c.running.Done()
@@ -68,13 +71,16 @@ func (p *process) run(e *executor, env []string, run func(Process) int) int {
 		e.a.c.failed(e, err)
 		return 1 << 8
 	}
-	if run != nil && !e.command {
-		return p.runFunction(run, Process{Context: p.ctx, Env: env, Dir: e.dir, Command: cmd})
-	}
-	status, err := p.runCommand(e, shell(cmd), env)
-	if err != nil {
-		e.a.c.failed(e, err)
-		return 1 << 8
+	status := 0
+	if run != nil {
+		e.a.c.began(e, 0)
+		status = p.runFunction(run, Process{Context: p.ctx, Env: env, Dir: e.dir, Command: cmd})
+	} else {
+		var err error
+		if status, err = p.runCommand(e, shell(cmd), env); err != nil {
+			e.a.c.failed(e, err)
+			return 1 << 8
+		}
 	}
 	if e.command {
 		e.a.c.commandEnded(e, status, p.wasAsked())
@@ -92,6 +98,9 @@ func (p *process) runFunction(run func(Process) int, in Process) int {
 		}
 	case <-in.Done():
 		<-done // a killed function must return
+	}
+	if p.wasAsked() {
+		return int(syscall.SIGTERM)
 	}
 	return int(syscall.SIGKILL)
 }
@@ -175,7 +184,9 @@ func (p *process) signal(sig syscall.Signal) {
 	defer p.mu.Unlock()
 	if p.pid > 0 {
 		_ = syscall.Kill(-p.pid, sig) // it may have ended
+		return
 	}
+	p.stop()
 }
 
 // environment is what an agent gives to an executor (README rule 44).

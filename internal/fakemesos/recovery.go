@@ -34,7 +34,7 @@ func (a *agent) crash() {
 func (a *agent) abandon(f *agentFramework) {
 	for _, e := range f.executors {
 		e.orphan = true
-		if e.command || a.spec.Simulate || a.spec.Run != nil {
+		if e.command || a.spec.Simulate {
 			e.kill()
 		}
 	}
@@ -91,7 +91,7 @@ func (a *agent) recovered() {
 				e.endTasks()
 			case !e.subscribed:
 				e.end = ending{gone, mesos.REASON_EXECUTOR_REREGISTRATION_TIMEOUT, "Executor did not reregister within " + wait}
-				e.kill()
+				a.c.after(a.c.opts.Times.Reregister/2, e.kill) // the end of a container takes a moment
 			}
 		}
 	}

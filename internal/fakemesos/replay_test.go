@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -16,11 +17,9 @@ import (
 	"time"
 )
 
-// replayScale is how fast transcripts are replayed: a second of the recording is 50 ms.
-const replayScale = 0.05
-
 // ids maps what a recording calls something to what the double calls it.
 type ids struct {
+	scale  float64 // of time
 	mu     sync.Mutex
 	plain  map[string]string // uuids in text
 	base64 map[string]string // uuids of updates
@@ -28,8 +27,8 @@ type ids struct {
 	dirs   map[string]string // path prefixes
 }
 
-func newIDs() *ids {
-	return &ids{plain: map[string]string{}, base64: map[string]string{}, offers: map[string]string{}, dirs: map[string]string{}}
+func newIDs(scale float64) *ids {
+	return &ids{scale: scale, plain: map[string]string{}, base64: map[string]string{}, offers: map[string]string{}, dirs: map[string]string{}}
 }
 
 var (
@@ -64,7 +63,7 @@ func (m *ids) request(s string) string {
 	})
 	return sleepText.ReplaceAllStringFunc(s, func(x string) string {
 		n, _ := strconv.ParseFloat(strings.TrimPrefix(x, "sleep "), 64)
-		return fmt.Sprintf("sleep %g", n*replayScale)
+		return fmt.Sprintf("sleep %g", n*m.scale)
 	})
 }
 
@@ -100,20 +99,20 @@ func (m *ids) text(want, got string) bool {
 		}
 		return x
 	})
-	want = secsText.ReplaceAllStringFunc(want, scaleText)
+	want = secsText.ReplaceAllStringFunc(want, m.scaleText)
 	for from, to := range m.dirs {
 		want = strings.ReplaceAll(want, from, to)
 	}
 	return want == got
 }
 
-func scaleText(x string) string {
+func (m *ids) scaleText(x string) string {
 	parts := secsText.FindStringSubmatch(x)
 	n, _ := strconv.ParseFloat(parts[1], 64)
 	if parts[2] == "mins" {
 		n *= 60
 	}
-	return mesosDuration(time.Duration(n * replayScale * float64(time.Second)))
+	return mesosDuration(time.Duration(n * m.scale * float64(time.Second)))
 }
 
 func (m *ids) learn(want, got string) {
@@ -158,7 +157,7 @@ func (m *ids) differs(path string, want, got any) []string {
 		switch {
 		case ok && ignored[name]:
 			return nil
-		case ok && name == "heartbeat_interval_seconds" && math.Abs(g-w*replayScale) < 1e-9:
+		case ok && name == "heartbeat_interval_seconds" && math.Abs(g-w*m.scale) < 1e-9:
 			return nil
 		case ok && math.Abs(g-w) < 1e-9:
 			return nil
@@ -330,13 +329,17 @@ type replay struct {
 	client   *http.Client
 	actions  map[string]func(*Cluster)
 	until    string // the remark at which to stop
+	manual   bool   // allocations happen where the recording has offers
+	acted    map[string]bool
+	ahead    []*entry          // what follows
+	states   map[string]string // the last state of a client's task
 }
 
 func newReplay(t *testing.T, c *Cluster, m *ids) *replay {
 	tr := &http.Transport{DisableCompression: true}
 	t.Cleanup(tr.CloseIdleConnections)
 	return &replay{
-		t: t, c: c, ids: m, streams: map[string]*openStream{}, pending: map[string]chan sent{},
+		t: t, c: c, ids: m, acted: map[string]bool{}, states: map[string]string{}, streams: map[string]*openStream{}, pending: map[string]chan sent{},
 		client: &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
 }
@@ -347,13 +350,21 @@ func (r *replay) fail(e *entry, format string, args ...any) {
 }
 
 func (r *replay) run(entries []*entry) {
-	prev := time.Duration(0)
-	for _, e := range entries {
+	prev, clock := time.Duration(0), time.Now()
+	for i, e := range entries {
+		r.ahead = entries[i+1:]
 		if e.client != "" {
-			if gap := e.at - prev; gap > 0 && (e.kind == "request" || e.kind == "ack" || e.kind == "close" || e.kind == "call") {
-				time.Sleep(time.Duration(float64(gap) * replayScale))
+			if prev == 0 {
+				prev = e.at // nothing happens before the first one
 			}
-			prev = e.at
+			clock = clock.Add(time.Duration(float64(max(0, e.at-prev)) * r.ids.scale))
+			prev = max(prev, e.at)
+			if e.kind == "request" || e.kind == "ack" || e.kind == "close" || e.kind == "call" {
+				time.Sleep(time.Until(clock))
+			}
+			if late := time.Since(clock); late > 30*time.Millisecond { // what took long is not caught up with
+				clock = clock.Add(late)
+			}
 		}
 		if r.until != "" && strings.HasPrefix(e.text, r.until) && e.kind == "remark" {
 			break
@@ -362,14 +373,61 @@ func (r *replay) run(entries []*entry) {
 		if r.t.Failed() {
 			return
 		}
-		for text, do := range r.actions {
-			if e.kind != "request" && (strings.Contains(e.text, text) || strings.Contains(e.body, text)) {
-				do(r.c)
-			}
-		}
+		r.act(e)
 	}
 	for _, s := range r.all {
 		r.leftOver(s)
+	}
+}
+
+// allocate makes offers now, where the recording has them, when the cluster does not at intervals.
+func (r *replay) allocate() {
+	if !r.manual {
+		return
+	}
+	for limit := time.Now().Add(time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+		if !slices.ContainsFunc(r.c.Agents(), func(a Agent) bool { return a.Running && !a.Registered }) {
+			break
+		}
+	}
+	r.c.mu.Lock()
+	defer r.c.mu.Unlock()
+	r.c.allocate()
+}
+
+// act does what was done when this entry was recorded, once.
+func (r *replay) act(e *entry) {
+	if e.kind == "request" {
+		return
+	}
+	for key, do := range r.actions {
+		hit := !r.acted[key]
+		for part := range strings.SplitSeq(key, " & ") {
+			hit = hit && (strings.Contains(e.text, part) || strings.Contains(e.body, part))
+		}
+		if hit {
+			r.acted[key] = true
+			do(r.c)
+		}
+	}
+}
+
+// ackEarly does the acknowledgement that this update waits for: it is recorded with its answer, which may come later.
+func (r *replay) ackEarly(e *entry, key, state string) {
+	task := strings.TrimSuffix(strings.TrimPrefix(key, e.client+" map[value:"), "]")
+	for i, a := range r.ahead {
+		if i > 8 || a.kind == "request" {
+			return
+		}
+		words := strings.Fields(a.text)
+		if a.kind != "ack" || a.client != e.client || words[1] != task {
+			continue
+		}
+		if r.states[key] == words[2] && state != words[2] {
+			r.ack(a)
+			a.kind = "remark"
+		}
+		return
 	}
 }
 
@@ -564,7 +622,19 @@ func (r *replay) record(e *entry) {
 		r.fail(e, "the recording is no JSON: %v", err)
 		return
 	}
-	g := s.next(class(w))
+	kind := class(w)
+	task, isUpdate := strings.CutPrefix(kind, "UPDATE ")
+	if isUpdate {
+		key := e.client + " " + task
+		st, _ := w["update"].(map[string]any)["status"].(map[string]any)
+		state := fmt.Sprint(st["state"])
+		r.ackEarly(e, key, state)
+		r.states[key] = state
+	}
+	if kind == "OFFERS" {
+		r.allocate()
+	}
+	g := s.next(kind)
 	if g == nil {
 		r.fail(e, "no %s came; there is %s", class(w), s.list())
 		return
@@ -592,7 +662,7 @@ func (s *openStream) list() string {
 
 // inTime finds offers that came before the request that the recording has before them.
 func (r *replay) inTime(e *entry, g *got) {
-	if g.class == "OFFERS" && r.lastSent.Sub(g.at) > 10*time.Millisecond { // less is a race that the recording has, too
+	if g.class == "OFFERS" && r.lastSent.Sub(g.at) > 40*time.Millisecond { // less is a race that the recording has, too
 		r.fail(e, "the offers came %v before the last request", r.lastSent.Sub(g.at))
 	}
 }
@@ -604,6 +674,7 @@ func (r *replay) offers(e *entry) {
 	if s == nil {
 		return
 	}
+	r.allocate()
 	g := s.next("OFFERS")
 	if g == nil {
 		r.fail(e, "no OFFERS came; there is %s", s.list())
@@ -631,7 +702,13 @@ func (r *replay) offers(e *entry) {
 		r.fail(e, "want %d offers, got %s", len(all), g.raw)
 		return
 	}
-	for i, o := range ev.Offers.Offers {
+	for _, o := range ev.Offers.Offers {
+		i := 0
+		for k := range all {
+			if strings.HasSuffix(o.AgentID.Value, "-"+all[k][2]) {
+				i = k
+			}
+		}
 		var text []string
 		for _, x := range o.Resources {
 			if x.Name == "ports" {

@@ -53,11 +53,11 @@ func runRexec(scale float64) func(Process) int {
 			return 99
 		}
 		x.finish = time.Duration(float64(*finish) * scale)
-		return x.run()
+		return x.run(p.Command.GetValue())
 	}
 }
 
-func (x *rexec) run() int {
+func (x *rexec) run(p string) int {
 	switch x.mode {
 	case "exit-now":
 		return 3
@@ -70,7 +70,10 @@ func (x *rexec) run() int {
 	go func() {
 		for ctx.Err() == nil {
 			x.subscribe(ctx)
-			if x.env["MESOS_CHECKPOINT"] != "1" && x.subscribed {
+			if x.subscribed && strings.Contains(p, "exec12-too-late") { // it was stopped by SIGSTOP
+				return
+			}
+			if x.subscribed && (x.env["MESOS_CHECKPOINT"] != "1" || strings.Contains(p, "exec12-killed")) {
 				x.exit <- 0
 				return
 			}

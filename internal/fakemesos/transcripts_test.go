@@ -1,6 +1,9 @@
 package fakemesos
 
 import (
+	"cmp"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -12,7 +15,9 @@ type action map[string]func(c *Cluster)
 // recording is one transcript to replay.
 type recording struct {
 	actions action
-	until   string // the remark at which to stop, since what follows is not modelled
+	until   string  // the remark at which to stop, since what follows is not modelled
+	scale   float64 // of time: 0 means that a second of the recording is 50 ms
+	timed   bool    // allocations happen at intervals, not where the recording has offers
 	masters int
 	agents  int
 	users   map[string]string
@@ -20,6 +25,13 @@ type recording struct {
 
 func agent0(do func(c *Cluster, agent string)) func(*Cluster) {
 	return func(c *Cluster) { do(c, c.Agents()[0].ID) }
+}
+
+// restart stops an agent and starts it again after a while; the executor of its framework is gone by then.
+func restart(c *Cluster, agent string) {
+	c.StopAgent(agent)
+	time.Sleep(90 * time.Millisecond)
+	c.StartAgent(agent)
 }
 
 var lostAgent = action{
@@ -32,35 +44,50 @@ var lostAgent = action{
 
 // transcripts are those that are replayed, each with the recordings of its executors.
 var transcripts = map[string]recording{
-	"sched01-subscribe-offers-heartbeat":  {},
-	"sched02-resubscribe-failover":        {},
-	"sched04-decline-filters":             {},
+	"sched01-subscribe-offers-heartbeat":  {timed: true},
+	"sched02-resubscribe-failover":        {timed: true},
+	"sched04-decline-filters":             {timed: true},
 	"sched05-unacknowledged-resend":       {},
 	"sched06-reconcile":                   {},
 	"sched07-custom-executor":             {},
 	"sched09-agent-lost-plain":            {actions: lostAgent},
 	"sched10-agent-lost-partition-aware":  {actions: lostAgent},
 	"sched24-agent-lost-checkpoint":       {actions: lostAgent},
-	"sched11-suppress-revive":             {},
+	"sched11-suppress-revive":             {timed: true},
 	"sched12-teardown-completed":          {},
 	"sched13-errors":                      {},
 	"sched14-invalid-offers-and-tasks":    {},
-	"sched15-rescind":                     {actions: action{"The agent process is killed": agent0((*Cluster).StopAgent)}},
-	"sched16-disconnect-failover-timeout": {},
+	"sched15-rescind":                     {timed: true, actions: action{"The agent process is killed": agent0((*Cluster).StopAgent)}},
+	"sched16-disconnect-failover-timeout": {timed: true},
 	"sched18-shutdown-executor":           {},
 	"sched21-authentication":              {users: map[string]string{"alice": "wonder", "bob": "builder"}},
-	"sched22-inverse-offers":              {},
-	"sched23-multiple-frameworks":         {},
+	"sched22-inverse-offers":              {timed: true},
+	"sched23-multiple-frameworks":         {timed: true},
 	"exec13-errors":                       {},
 	"exec15-executor-acknowledged":        {},
-	"exec16-resubscribe-forgets-task":     {},
+	"exec16-resubscribe-forgets-task":     {scale: 0.1},
 	"exec17-subscribe-twice":              {},
 	"oper02-event-stream":                 {actions: action{"FRAMEWORK_REMOVED": func(c *Cluster) { c.AddAgent(AgentSpec{}) }}},
 	"oper03-gone-drain-teardown":          {agents: 2},
-	"exec11-agent-restart-checkpoint":     {},
-	"exec12-agent-restart-too-late":       {},
-	"exec14-agent-restart-no-checkpoint":  {},
-	"oper04-errors":                       {until: "jsonp"},
+	"exec11-agent-restart-checkpoint": {scale: 0.1, actions: action{
+		`"cmd" & TASK_RUNNING`:                       agent0((*Cluster).StopAgent),
+		"It is started again with the same work_dir": func(c *Cluster) { time.Sleep(760 * time.Millisecond); c.StartAgent(c.Agents()[0].ID) },
+	}},
+	"exec12-agent-restart-too-late": {actions: action{
+		`"t1" & TASK_RUNNING`: agent0(restart),
+		`"t2" & TASK_RUNNING`: agent0(restart),
+	}},
+	"exec14-agent-restart-no-checkpoint": {actions: action{
+		"offer ...-O1":     agent0((*Cluster).StopAgent),
+		`"t1" & TASK_LOST`: func(c *Cluster) { time.Sleep(140 * time.Millisecond); c.StartAgent(c.Agents()[0].ID) },
+	}},
+	"sched19-master-restart": {timed: true, scale: 0.2, actions: action{
+		"The master is killed (SIGKILL)":                    func(c *Cluster) { c.RestartMaster(1120 * time.Millisecond) },
+		"Is the teardown remembered over a further restart": func(c *Cluster) { c.RestartMaster(200 * time.Millisecond) },
+	}},
+	"sched20-not-leading-redirect": {timed: true, scale: 0.4, masters: 2, until: "A master with a ZooKeeper path",
+		actions: action{"The leader is killed": (*Cluster).FailOver}},
+	"oper04-errors": {until: "jsonp"},
 }
 
 // TestTranscripts replays what was recorded of real masters and agents.
@@ -69,27 +96,54 @@ func TestTranscripts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			entries := readTranscript(t, name+".txt")
-			m := newIDs()
-			opts := recorded(t, entries)
+			m := newIDs(cmp.Or(rec.scale, 0.05))
+			opts := recorded(t, entries, m.scale)
+			if !rec.timed {
+				opts.Times.Allocation = time.Hour
+			}
 			opts.Users, opts.Masters = rec.users, rec.masters
-			opts.Agents[0].Run = replayExecutor(t, m)
+			opts.Agents[0].Run, opts.Agents[0].Command = replayExecutor(t, m), command
 			c := New(t, opts)
 			r := newReplay(t, c, m)
-			r.actions, r.until = rec.actions, rec.until
+			r.actions, r.until, r.manual = rec.actions, rec.until, !rec.timed
 			for range rec.agents - 1 {
 				c.AddAgent(opts.Agents[0])
 			}
 			// The agents are known before the first call, which comes 0.1 s after an allocation.
-			time.Sleep(opts.Times.Allocation + 5*time.Millisecond)
+			if rec.timed {
+				time.Sleep(opts.Times.Allocation + 5*time.Millisecond)
+			}
 			r.run(entries)
 		})
 	}
 }
 
+// command runs the commands of the transcripts: sleep N and exit N, joined with a semicolon.
+func command(p Process) int {
+	for part := range strings.SplitSeq(p.Command.GetValue(), ";") {
+		words := strings.Fields(part)
+		if len(words) < 2 {
+			continue
+		}
+		n, err := strconv.ParseFloat(words[1], 64)
+		if err != nil {
+			return 1
+		}
+		if words[0] == "exit" {
+			return int(n)
+		}
+		select {
+		case <-time.After(time.Duration(n * float64(time.Second))):
+		case <-p.Done():
+		}
+	}
+	return 0
+}
+
 // recorded are the options for the flags of a recording.
-func recorded(t *testing.T, entries []*entry) Options {
+func recorded(t *testing.T, entries []*entry, scale float64) Options {
 	f := flags(entries)
-	o := Options{Scale: replayScale, Agents: []AgentSpec{{Resources: f["resources"], Attributes: f["attributes"]}}}
+	o := Options{Scale: scale, Agents: []AgentSpec{{Resources: f["resources"], Attributes: f["attributes"]}}}
 	secs := func(name string) time.Duration {
 		if f[name] == "" {
 			return 0
@@ -98,13 +152,14 @@ func recorded(t *testing.T, entries []*entry) Options {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return time.Duration(float64(d) * replayScale)
+		return time.Duration(float64(d) * scale)
 	}
-	o.Times.Allocation = time.Duration(replayScale * float64(time.Second))
+	o.Times.Allocation = time.Duration(scale * float64(time.Second))
 	o.OfferTimeout = secs("offer_timeout")
 	o.Times.Register = secs("executor_registration_timeout")
 	o.Times.Reregister = secs("executor_reregistration_timeout")
 	o.Times.ShutdownGrace = secs("executor_shutdown_grace_period")
+	o.Times.LeaderExpiration = time.Duration(9.35 * scale * float64(time.Second))
 	if d := secs("agent_ping_timeout"); d > 0 {
 		o.Times.PingTimeout = d * 3
 	}

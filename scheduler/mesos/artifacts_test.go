@@ -1,0 +1,145 @@
+package mesos
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"sluice/executor/mesos"
+	"sluice/executor/transport"
+	"sluice/internal/fakemesos"
+)
+
+// TestMain lets the test be what an agent starts: an executor whose workers run in a process of their own.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "executor" {
+		os.Exit(runAsExecutor())
+	}
+	if os.Getenv("SLUICE_TEST_LIBRARIES") != "" {
+		printLibraries()
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func runAsExecutor() int {
+	h := &host{fail: map[string]chan error{}}
+	code, err := mesos.Run(context.Background(), mesos.Config{
+		Control: func() (transport.Transport, error) { return transport.NewZMQ(transport.Options{}) },
+		Work:    h.work,
+		Log:     func(text string) { fmt.Fprintln(os.Stderr, text) },
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return code
+}
+
+// printLibraries prints the files of the libraries of this process that are not of the C library.
+func printLibraries() {
+	f, err := os.Open("/proc/self/maps")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer f.Close()
+	seen := map[string]bool{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		_, path, found := strings.Cut(lines.Text(), "/")
+		if found && strings.Contains(path, ".so") && !ofSystem(filepath.Base(path)) && !seen[path] {
+			seen[path] = true
+			fmt.Println("/" + path)
+		}
+	}
+}
+
+// artifacts packs this test.
+func artifacts(t *testing.T) *Artifacts {
+	t.Helper()
+	a, err := NewArtifacts(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestTheArchiveRunsWithItsOwnLibraries(t *testing.T) {
+	a := artifacts(t)
+	if again, err := NewArtifacts(filepath.Dir(a.Path())); err != nil || again.Path() != a.Path() {
+		t.Fatalf("packed again as %v, error %v", again, err)
+	}
+	// The program must be where its libraries are found, and nowhere else.
+	dir := t.TempDir()
+	if text, err := exec.Command("tar", "-xzf", a.Path(), "-C", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	run := exec.Command(filepath.Join(dir, "sluice", "sluice"))
+	run.Env = []string{"SLUICE_TEST_LIBRARIES=1", "LD_LIBRARY_PATH="}
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	own, zmq := filepath.Join(dir, "sluice", "lib")+"/", false
+	for _, path := range strings.Fields(string(out)) {
+		if !strings.HasPrefix(path, own) {
+			t.Errorf("it uses %s of this machine", path)
+		}
+		zmq = zmq || strings.HasPrefix(path, own+"libzmq.so")
+	}
+	if !zmq {
+		t.Errorf("it does not use the libzmq of the archive:\n%s", out)
+	}
+	text, err := exec.Command("ldd", filepath.Join(dir, "sluice", "sluice")).CombinedOutput()
+	if err != nil || !strings.Contains(string(text), "libzmq.so.5 => "+own) {
+		t.Errorf("ldd: error %v\n%s", err, text)
+	}
+}
+
+func TestAnAgentFetchesTheExecutor(t *testing.T) {
+	a := artifacts(t)
+	server := httptest.NewServer(a)
+	defer server.Close()
+	if res, err := http.Get(server.URL + ArtifactsPath + "other"); err != nil || res.StatusCode != http.StatusNotFound {
+		t.Errorf("another artifact: %v, error %v", res, err)
+	} else {
+		res.Body.Close()
+	}
+	h := newHost(t)
+	z, err := transport.NewZMQ(transport.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	l, err := z.Listen("tcp://127.0.0.1:*", answering{h, "control"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := fakemesos.Options{Agents: []fakemesos.AgentSpec{{}}}
+	o.Times.Register, o.Times.ShutdownGrace = 20*time.Second, time.Second
+	b := newBench(t, o)
+	c := b.query("q", Need{CPUs: 1, MemMB: 128, Ports: 2}, a.Executor(server.URL, l.Addr()))
+	c.Start(1)
+	w := b.running(1)[0]
+	eventually(t, "the scheduler hears it", func() bool { return h.was(string(w.ID) + " at control") })
+	framework, _ := b.ID()
+	b.mesos.KillExecutor(w.Agent, framework, string(w.ID))
+	if e := b.end(c); e.ID != w.ID || !strings.Contains(e.Status, "signal 9") {
+		t.Fatalf("%+v", e)
+	}
+	c.Start(1)
+	w = b.running(1)[0]
+	c.Kill(w.ID)
+	if e := b.end(c); e.ID != w.ID || !strings.Contains(e.Status, "killed") {
+		t.Fatalf("%+v", e)
+	}
+}

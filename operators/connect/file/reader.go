@@ -34,7 +34,7 @@ var Reader = &dataflow.Descriptor{
 		{Name: "rate", Type: dataflow.FloatParam, Settable: true, Doc: "Most rows read in a second; 0, like leaving it out, is no limit."},
 		{Name: "follow", Type: dataflow.BoolParam, Default: "false", Doc: "Keep reading as the file grows, also after it has been replaced or cut, like tail -F."},
 		{Name: "idle-timeout", Type: dataflow.DurationParam, Default: "0s", Doc: "After this time without rows the input no longer holds back the watermark of others; 0s: never."},
-		{Name: "persist", Type: dataflow.BoolParam, Default: "false", Doc: "Keep the rows of an input that cannot be read again, such as standard input, until a checkpoint no longer needs them, if what runs the query has a place for them; a restart then loses none."},
+		{Name: "persist", Type: dataflow.BoolParam, Default: "false", Doc: "Keep what is read of an input that cannot be read again, such as standard input, in the state, until a checkpoint no longer needs it; a restart then loses nothing of it."},
 	},
 	Output: true,
 	Ports:  []dataflow.PortDesc{operators.ErrorsPort},

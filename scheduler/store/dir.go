@@ -234,9 +234,9 @@ func readVersioned(path string) (id int64, value []byte, err error) {
 		return 0, nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, MaxValue+maxHead+2))
+	b, err := readBounded(f)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	text, value, err := unseal(b)
 	if err != nil {
@@ -247,6 +247,20 @@ func readVersioned(path string) (id int64, value []byte, err error) {
 		return 0, nil, fmt.Errorf("%s: %w: the version is %q", path, ErrDamaged, text)
 	}
 	return id, value, nil
+}
+
+// readBounded reads a file that was written whole.
+func readBounded(f *os.File) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > MaxValue+maxHead {
+		return nil, fmt.Errorf("%w: it has %d bytes", ErrDamaged, info.Size())
+	}
+	b := make([]byte, info.Size())
+	_, err = io.ReadFull(f, b)
+	return b, err
 }
 
 // Get implements Store.

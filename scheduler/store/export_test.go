@@ -44,3 +44,18 @@ func Spoil(ctx context.Context, s Store, path string, data []byte) error {
 
 // Granted is the session timeout of a store in ZooKeeper, in text.
 func Granted(s Store) string { return s.(*zkStore).conn.Granted().String() }
+
+// PutAround is a Put that does something between reading a node and changing it, and is not repeated.
+func PutAround(ctx context.Context, s Store, path string, value []byte, version int64, between func()) error {
+	z := s.(*zkStore)
+	p := &zkPut{z: z, path: path, version: version, id: newID()}
+	p.body = seal(p.id, value)
+	deletions := z.deletions.Load()
+	n, err := p.current(ctx, z.node(path))
+	if err != nil {
+		return err
+	}
+	between()
+	_, err = z.multi(ctx, nil, p.operations(z.node(path), n.stat, deletions)...)
+	return err
+}

@@ -39,6 +39,7 @@ func open(name string) (store.Store, error) {
 }
 
 func TestDir(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) string { return "dir:" + t.TempDir() }, open)
 }
 
@@ -48,11 +49,13 @@ var roots atomic.Int64
 func freshRoot() string { return fmt.Sprintf("/test/%d-%d", os.Getpid(), roots.Add(1)) }
 
 func TestZooKeeper(t *testing.T) {
+	t.Parallel()
 	addr := zktest.Shared(t)
 	storetest.Run(t, func(*testing.T) string { return "zk:" + addr + freshRoot() }, open)
 }
 
 func TestZooKeeperWithFiles(t *testing.T) {
+	t.Parallel()
 	addr := zktest.Shared(t)
 	storetest.RunLarge(t, func(t *testing.T) string { return "zk:" + addr + freshRoot() + "|" + t.TempDir() }, open)
 }

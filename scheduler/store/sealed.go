@@ -11,8 +11,8 @@ import (
 //
 //	sluice-value 1 ID KIND LENGTH CRC32C
 //
-// ID tells versions or writers apart. KIND says where the bytes are; LENGTH and CRC32C (eight hexadecimal digits)
-// are those of the whole value.
+// ID tells versions or writers apart. KIND says where the bytes are; LENGTH is that of the whole value, and CRC32C (eight
+// hexadecimal digits) that of ID with the value behind it.
 type sealed struct {
 	id     string
 	kind   string
@@ -38,7 +38,11 @@ const maxReference = 256
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func sealedOf(id, kind string, value []byte) sealed {
-	return sealed{id, kind, len(value), crc32.Checksum(value, castagnoli)}
+	return sealed{id, kind, len(value), checksum(id, value)}
+}
+
+func checksum(id string, value []byte) uint32 {
+	return crc32.Update(crc32.Checksum([]byte(id), castagnoli), castagnoli, value)
 }
 
 func (s sealed) head() []byte {
@@ -70,7 +74,7 @@ func (s sealed) check(value []byte) ([]byte, error) {
 	if len(value) != s.length {
 		return nil, fmt.Errorf("%w: %d bytes, %d were written", ErrDamaged, len(value), s.length)
 	}
-	if crc32.Checksum(value, castagnoli) != s.sum {
+	if checksum(s.id, value) != s.sum {
 		return nil, fmt.Errorf("%w: the checksum is wrong", ErrDamaged)
 	}
 	return value, nil

@@ -220,14 +220,14 @@ func TestSessionLoss(t *testing.T) {
 // TestCutLeader: a leader whose connection is cut for a moment goes on.
 func TestCutLeader(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, zktest.Shared(t), 2*testSession)
+	b := newBed(t, zktest.Shared(t), 3*time.Second)
 	l := b.lead(b.behind, "behind")
 	v := b.put(l.Store(), "x", "1", 0)
 	b.proxy.Break()
 	v = b.put(l.Store(), "x", "2", v)
 	b.proxy.Delay(50 * time.Millisecond)
 	v = b.put(l.Store(), "x", "3", v)
-	time.Sleep(3 * testSession)
+	time.Sleep(3500 * time.Millisecond)
 	b.wantHeld(l)
 	b.put(l.Store(), "x", "4", v)
 }
@@ -317,8 +317,8 @@ func TestServerFails(t *testing.T) {
 // TestGrantedSession: the lease follows the session that the servers grant, and not the one that was asked for.
 func TestGrantedSession(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, zktest.Shared(t), time.Millisecond)
-	if got := store.Granted(b.beside); got != "200ms" {
+	b := newBed(t, zktest.Shared(t), time.Hour)
+	if got := store.Granted(b.beside); got != "1m0s" {
 		t.Fatalf("the session is %s", got)
 	}
 }
@@ -391,6 +391,28 @@ func TestRests(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	b.want("kept", large+"y", v)
+}
+
+// TestRemovedBetween: a znode that was removed and created again while a Put was under way has the version that
+// ZooKeeper counts once more, and is found out nevertheless.
+func TestRemovedBetween(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, zktest.Shared(t), testSession)
+	for _, path := range []string{"x", "a/b"} {
+		v := b.put(b.behind, path, "1", 0)
+		var next int64
+		err := store.PutAround(b.ctx, b.behind, path, []byte("wrong"), v, func() {
+			if err := b.beside.Delete(b.ctx, path, v); err != nil {
+				t.Fatal(err)
+			}
+			next = b.put(b.beside, path, "2", 0)
+		})
+		if err == nil {
+			t.Errorf("%s: stored over a version that was not named", path)
+		}
+		b.want(path, "2", next)
+		b.put(b.behind, path, "3", next)
+	}
 }
 
 // TestSpoiltNodes: what others have written to the nodes is an error.

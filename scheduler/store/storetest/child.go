@@ -3,6 +3,7 @@ package storetest
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -38,6 +39,7 @@ func Child(open Open) {
 var roles = map[string]func(s store.Store, argument string) error{
 	"count": count,
 	"lead":  leadForEver,
+	"write": writeForEver,
 }
 
 func count(s store.Store, times string) error {
@@ -52,6 +54,31 @@ func count(s store.Store, times string) error {
 	}
 	fmt.Println("done")
 	return s.Close()
+}
+
+// writeForEver stores values that grow and shrink, in turn at two paths of which one is removed, until it is killed. It
+// prints each that was acknowledged.
+func writeForEver(s store.Store, _ string) error {
+	ctx := context.Background()
+	_, version, err := s.Get(ctx, "kept")
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	for n := 1; ; n++ {
+		value := pattern(n, 1+n%3*300<<10)
+		if version, err = s.Put(ctx, "kept", []byte(value), version); err != nil {
+			return err
+		}
+		fmt.Println(version)
+		gone := fmt.Sprintf("gone/%d/%d", version, n)
+		other, err := s.Put(ctx, gone, []byte(value), 0)
+		if err == nil {
+			err = s.Delete(ctx, gone, other)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // leadForEver leads and appends to a value until it is killed, or until a write is refused, which it tells.
@@ -105,6 +132,25 @@ func (c *child) want(line string) {
 	if !c.out.Scan() || !strings.HasPrefix(c.out.Text(), line) {
 		c.w.Fatalf("the process says %q, want %q", c.out.Text(), line)
 	}
+}
+
+// killAfter ends the process some time after its first line, and returns its last whole one.
+func (c *child) killAfter(wait time.Duration) (last string) {
+	c.w.Helper()
+	if !c.out.Scan() {
+		c.w.Fatal("the process says nothing")
+	}
+	last = c.out.Text()
+	timer := time.AfterFunc(wait, func() {
+		// An error says that it has ended already.
+		_ = c.cmd.Process.Kill()
+	})
+	defer timer.Stop()
+	for c.out.Scan() {
+		last = c.out.Text()
+	}
+	c.kill()
+	return last
 }
 
 // kill ends the process as kill -9 does.

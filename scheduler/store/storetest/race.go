@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"time"
 
 	"sluice/scheduler/store"
 )
@@ -77,7 +78,7 @@ func largeValuesRace(w *world) {
 	done := make(chan struct{})
 	for i := range 2 {
 		writers.Go(func() {
-			for n := range 8 {
+			for n := range 5 {
 				_, version, err := stores[i].Get(w.ctx, "large")
 				if err == nil {
 					_, err = stores[i].Put(w.ctx, "large", []byte(pattern(10*n+i, 1500<<10+n)), version)
@@ -100,7 +101,7 @@ func largeValuesRace(w *world) {
 		select {
 		case <-done:
 			return
-		default:
+		case <-time.After(2 * time.Millisecond):
 		}
 	}
 }
@@ -155,4 +156,28 @@ func processesRace(w *world) {
 		c.want("done")
 	}
 	w.wantCount("counter", 3*each)
+}
+
+// killedWriters: what a killed process had been told is stored is there, and what it was doing is there whole or not at
+// all.
+func killedWriters(w *world) {
+	for i := range 4 {
+		acknowledged, err := strconv.ParseInt(w.child("write", "").killAfter(time.Duration(i*i)*10*time.Millisecond), 10, 64)
+		if err != nil {
+			w.Fatal(err)
+		}
+		s := w.store()
+		value, version, err := s.Get(w.ctx, "kept")
+		if err != nil || version < acknowledged {
+			w.Fatalf("version %d error %v, and %d was acknowledged", version, err, acknowledged)
+		}
+		if string(value) != pattern(int(value[0]), len(value)) {
+			w.Fatal("a value that nobody wrote")
+		}
+		w.put(s, "kept", "between", version)
+	}
+	rests, err := w.store().List(w.ctx, "gone")
+	if err != nil || len(rests) > 4 {
+		w.Fatalf("%d values were removed in part, error %v", len(rests), err)
+	}
 }

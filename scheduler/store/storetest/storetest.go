@@ -40,6 +40,7 @@ var largeTests = []test{
 	{"removal", removal},
 	{"large values race", largeValuesRace},
 	{"fencing", fencing},
+	{"killed writers", killedWriters},
 }
 
 var otherTests = []test{
@@ -217,13 +218,13 @@ func paths(w *world) {
 	}
 }
 
-// pattern is a value of n bytes that tells its seed in every part.
+// pattern is a value of n bytes that begins with its seed, and of which each 64 KiB are others.
 func pattern(seed, n int) string {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(i*7 + i>>8 + i>>16*3 + seed)
+	var b strings.Builder
+	for i := 0; b.Len() < n; i++ {
+		b.WriteString(strings.Repeat(string([]byte{byte(seed + 31*i)}), min(64<<10, n-b.Len())))
 	}
-	return string(b)
+	return b.String()
 }
 
 func sizes(w *world) {

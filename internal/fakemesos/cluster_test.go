@@ -53,11 +53,20 @@ func frameworkInfo(id string) *mesos.FrameworkInfo {
 // connect subscribes a framework and waits until it is.
 func connect(t *testing.T, c *Cluster, info *mesos.FrameworkInfo) *client {
 	t.Helper()
+	return connectAt(t, c.URL(), info)
+}
+
+func jsonCaller(url string) calls.Caller {
+	return httpsched.NewCaller(httpcli.New(httpcli.Endpoint(url), httpcli.Codec(codecs.ByMediaType[codecs.MediaTypeJSON])))
+}
+
+func connectAt(t *testing.T, url string, info *mesos.FrameworkInfo) *client {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
 	f := &client{t: t, events: make(chan *scheduler.Event, 10000), stop: stop}
 	f.cli = httpsched.NewCaller(httpcli.New(
-		httpcli.Endpoint(c.URL()), httpcli.Codec(codecs.ByMediaType[codecs.MediaTypeProtobuf]),
+		httpcli.Endpoint(url), httpcli.Codec(codecs.ByMediaType[codecs.MediaTypeProtobuf]),
 	))
 	call := calls.Subscribe(info)
 	call.FrameworkID = info.ID

@@ -64,16 +64,20 @@ func (x *execReplay) fail(e *entry, format string, args ...any) {
 }
 
 func (x *execReplay) run(entries []*entry) (code int, exits bool) {
-	prev := time.Duration(0)
+	prev, clock := time.Duration(0), time.Now()
 	for _, e := range entries {
 		if x.p.Err() != nil {
 			return 0, true
 		}
 		if e.client != "" {
-			if gap := e.at - prev; gap > 0 && (e.kind == "request" || e.kind == "close" || e.kind == "remark") {
-				x.sleep(gap)
+			clock = clock.Add(time.Duration(float64(max(0, e.at-prev)) * x.ids.scale))
+			prev = max(prev, e.at)
+			if e.kind == "request" || e.kind == "close" || e.kind == "remark" {
+				x.sleep(time.Until(clock))
 			}
-			prev = e.at
+			if late := time.Since(clock); late > 30*time.Millisecond { // what took long is not caught up with
+				clock = clock.Add(late)
+			}
 		}
 		switch e.kind {
 		case "remark":
@@ -119,7 +123,7 @@ func (x *execReplay) end(e *entry) {
 
 func (x *execReplay) sleep(gap time.Duration) {
 	select {
-	case <-time.After(time.Duration(float64(gap) * x.ids.scale)):
+	case <-time.After(gap):
 	case <-x.p.Done():
 	}
 }

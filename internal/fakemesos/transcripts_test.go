@@ -30,8 +30,7 @@ func agent0(do func(c *Cluster, agent string)) func(*Cluster) {
 // restart stops an agent and starts it again after a while; the executor of its framework is gone by then.
 func restart(c *Cluster, agent string) {
 	c.StopAgent(agent)
-	time.Sleep(90 * time.Millisecond)
-	c.StartAgent(agent)
+	time.AfterFunc(200*time.Millisecond, func() { c.StartAgent(agent) })
 }
 
 var lostAgent = action{
@@ -65,7 +64,7 @@ var transcripts = map[string]recording{
 	"sched23-multiple-frameworks":         {timed: true},
 	"exec13-errors":                       {},
 	"exec15-executor-acknowledged":        {},
-	"exec16-resubscribe-forgets-task":     {scale: 0.1},
+	"exec16-resubscribe-forgets-task":     {scale: 0.2},
 	"exec17-subscribe-twice":              {},
 	"oper02-event-stream":                 {actions: action{"FRAMEWORK_REMOVED": func(c *Cluster) { c.AddAgent(AgentSpec{}) }}},
 	"oper03-gone-drain-teardown":          {agents: 2},
@@ -73,7 +72,7 @@ var transcripts = map[string]recording{
 		`"cmd" & TASK_RUNNING`:                       agent0((*Cluster).StopAgent),
 		"It is started again with the same work_dir": func(c *Cluster) { time.Sleep(760 * time.Millisecond); c.StartAgent(c.Agents()[0].ID) },
 	}},
-	"exec12-agent-restart-too-late": {actions: action{
+	"exec12-agent-restart-too-late": {scale: 0.1, actions: action{
 		`"t1" & TASK_RUNNING`: agent0(restart),
 		`"t2" & TASK_RUNNING`: agent0(restart),
 	}},

@@ -87,16 +87,16 @@ func TestSet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q := newQuery(t, mods, data{rows: 30_000, seed: 5}, rules, "--nodes", "3", "--checkpoint", "200ms", "--set", "a.rate=6000", "--set", "b.rate=3000")
+			q := newQuery(t, mods, data{rows: 20_000, seed: 5}, rules, "--nodes", "3", "--checkpoint", "200ms", "--set", "a.rate=5000", "--set", "b.rate=2500")
 			r := q.start()
-			s := r.await("all run", on(3))
+			r.await("all run", on(3))
 			out := filepath.Join(q.dir, "out.csv")
 			r.await("rows are written", func(status) bool { return countRows(out) > 100 })
 			remainders := []int{0, 1}
 			r.mustSet(1)
 			r.mustSet(1) // once more
 			for i := range 3 {
-				s = r.await("all run", on(3))
+				s := r.await("all run", on(3))
 				answered := make(chan error, 1)
 				go func() {
 					a, err := r.set(2 + i)

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sluice/scheduler/local"
 )
 
 // soak is a random run.
@@ -47,7 +49,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	for range s.r.IntN(5) {
 		rules += s.rule()
 	}
-	nodes := 2 + s.r.IntN(4)
+	nodes := 1 + s.r.IntN(5)
 	args := []string{
 		"--nodes", fmt.Sprint(nodes), "--checkpoint", s.one("50ms", "200ms", "1s"),
 		"--transport", s.one("tcp", "ipc", "plain-tcp", "lz4+tcp", "zstd+ipc"), "--fsync", s.one("never", "grouped", "always"),
@@ -113,8 +115,9 @@ func (s *soak) play() {
 func (s *soak) fault(st status) {
 	workers := st.workers()
 	victim := workers[s.r.IntN(len(workers))]
-	kind := s.r.IntN(8)
-	s.faults = append(s.faults, []string{"kill", "kill", "kill several", "stop for long", "stop shortly", "kill all", "interrupt", "fill the disk"}[kind])
+	kind := s.r.IntN(10)
+	s.faults = append(s.faults, []string{"kill", "kill", "kill several", "stop for long", "stop shortly", "kill all", "interrupt",
+		"fill the disk", "set a rate and kill", "set a condition and kill"}[kind])
 	switch kind {
 	case 0, 1:
 		st.signal(s.t, victim, syscall.SIGKILL)
@@ -134,6 +137,12 @@ func (s *soak) fault(st status) {
 		s.again(st, syscall.SIGKILL)
 	case 6:
 		s.again(st, syscall.SIGINT)
+	case 8:
+		go set(s.run.state, "a", "rate", s.one("3000", "20000", "50000"))
+		st.signal(s.t, victim, syscall.SIGKILL)
+	case 9:
+		go set(s.run.state, "keep", "condition", s.one("v >= 100", "NOT v < 100", "v > 99")) // all the same
+		st.signal(s.t, victim, syscall.SIGKILL)
 	case 7:
 		if s.disk != "" {
 			full := ballast(s.t, s.disk)
@@ -143,6 +152,11 @@ func (s *soak) fault(st status) {
 			}
 		}
 	}
+}
+
+// set sets a parameter; the query may end meanwhile.
+func set(state, operator, param, value string) {
+	_, _ = local.Ask(state, local.Request{Set: &local.SetRequest{Operator: operator, Param: param, Value: value}})
 }
 
 // again ends the run, and starts it again.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -73,6 +74,11 @@ const backgroundWork = 4
 // ErrSilent says that nothing has been heard of the scheduler for too long.
 var ErrSilent = errors.New("worker: no word from the scheduler; it has ended, or cannot be reached")
 
+// heapFloor is the size of memory that is held and never touched, so it costs nothing but addresses. The garbage
+// collector waits until as much again has been allocated: a worker that only passes rows on has next to
+// nothing that lives, and would else be collected at every few frames.
+const heapFloor = 32 << 20
+
 const controlPrefix = "control/"
 
 // ControlChannel is the name of a worker's connection to the scheduler.
@@ -106,6 +112,8 @@ type worker struct {
 
 // Run is a worker's whole life. It returns nil if the scheduler said that it is over.
 func Run(ctx context.Context, cfg Config) error {
+	floor := make([]byte, heapFloor)
+	defer runtime.KeepAlive(floor)
 	if cfg.Silence == 0 {
 		cfg.Silence = usualSilence
 	}

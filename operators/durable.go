@@ -95,6 +95,8 @@ type InputLog interface {
 	// Append adds p at the end, to the last part. When it returns the bytes are there for every later process, and
 	// when it fails none of them is.
 	Append(p []byte) error
+	// Sync brings what has been added to the disk, if the log is to survive the death of the machine.
+	Sync() error
 	// ReadAt reads some bytes of one part; io.EOF at the end.
 	ReadAt(p []byte, offset int64) (int, error)
 	// Bounds are the offsets from which and up to which there are bytes.

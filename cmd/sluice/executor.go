@@ -99,7 +99,7 @@ func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
 		Build: func(o *operators.Context) (operators.Operator, error) {
 			return catalog.Build(o, catalog.Options{Limit: d.Limit, Cluster: true})
 		},
-		OpenSource: openSources(d.State),
+		OpenSource: openSources(d.State, d.Fsync),
 		Limits:     executor.Limits{SpillDir: e.dir},
 	}, nil
 }

@@ -14,13 +14,13 @@ import (
 )
 
 // openSources opens sources of a query with state in the folder dir. One that is to keep its input has
-// a log of it in dir/inputs/SOURCE.
-func openSources(dir string) func(*operators.Context) (operators.Source, error) {
+// a log of it in dir/inputs/SOURCE, which is synced unless fsync is never.
+func openSources(dir, fsync string) func(*operators.Context) (operators.Source, error) {
 	return func(ctx *operators.Context) (operators.Source, error) {
 		if dir == "" || ctx.Op.Value("persist") != "true" {
 			return catalog.OpenSource(ctx)
 		}
-		log, err := openInputLog(filepath.Join(dir, "inputs", ctx.Op.Name))
+		log, err := openInputLog(filepath.Join(dir, "inputs", ctx.Op.Name), fsync != "never")
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +41,7 @@ type inputLog struct {
 
 // openInputLog opens the log of the input of a source. While a process before this one still has it, which has
 // been given up and will end, that may be tried again.
-func openInputLog(dir string) (*inputLog, error) {
+func openInputLog(dir string, sync bool) (*inputLog, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func openInputLog(dir string) (*inputLog, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(&executor.RetryError{Err: fmt.Errorf("the input kept in %q is in use by another process: %w", dir, err)}, lock.Close())
 	}
-	log, err := persist.OpenLog(dir)
+	log, err := persist.OpenLog(dir, sync)
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}

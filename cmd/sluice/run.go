@@ -140,7 +140,7 @@ func (c *runCommand) start(ctx context.Context, p *plan, options executor.Option
 	options.Build = func(o *operators.Context) (operators.Operator, error) {
 		return catalog.Build(o, catalog.Options{Limit: c.Limit})
 	}
-	options.OpenSource = openSources(c.State)
+	options.OpenSource = openSources(c.State, c.Fsync)
 	return executor.Run(ctx, p.tasks.Graph, options)
 }
 

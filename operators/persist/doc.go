@@ -1,7 +1,7 @@
 // Package persist makes an input that cannot be read again, such as standard input, one that can: its bytes are
 // written to a log before anybody gets them, and a process that goes on reads them there.
 //
-//	log, err := persist.OpenLog(dir)
+//	log, err := persist.OpenLog(dir, false)
 //	in := persist.NewInput(log, openStandardInput)
 //	n, err := in.Read(p) // of the log, and behind its end of standard input
 //
@@ -25,5 +25,5 @@
 // stream and its bytes), bytes. A record at the end of the last file that is not whole was being written when the
 // process died, and is cut off. Only whole files are trimmed.
 //
-// The log is not synced: it survives the death of processes, not that of the machine.
+// The log survives the death of processes. For that of the machine Sync is to be called before a position is kept.
 package persist

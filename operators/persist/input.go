@@ -66,10 +66,10 @@ func (i *Input) Read(p []byte) (int, error) {
 	if err := i.log.Append(i.held); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrKeep, err)
 	}
-	i.held = nil
-	n, err := i.log.ReadAt(p, i.at)
+	n := copy(p, i.held) // if it has become shorter since, the log has the rest
 	i.at += int64(n)
-	return n, err
+	i.held = nil
+	return n, nil
 }
 
 // readOrigin reads at most most bytes of the input into buf, if it is that of the log's last part.
@@ -121,6 +121,9 @@ func (i *Input) Next(offset int64) error {
 	i.at, i.from = offset, offset
 	return nil
 }
+
+// Sync brings the log to the disk, as operators.InputLog has it.
+func (i *Input) Sync() error { return i.log.Sync() }
 
 // Begins reports whether a part of the log begins at an offset.
 func (i *Input) Begins(offset int64) bool { return i.log.Begins(offset) }

@@ -26,6 +26,8 @@ type Log struct {
 	size   int64     // of it, bytes
 	full   int64     // of a file that is followed by another one, at least
 	cut    bool      // Begin has failed, and is to be tried again
+	sync   bool      // Sync is to do something
+	dirty  bool      // something has been written since
 	closed bool
 
 	in     *os.File // the file that was read last; nil if there is none
@@ -56,12 +58,12 @@ func checksum(offset int64, payload []byte) uint32 {
 	return crc32.Update(sum, castagnoli, payload)
 }
 
-// OpenLog opens the log in a folder, which is made if it is not there.
-func OpenLog(dir string) (*Log, error) {
+// OpenLog opens the log in a folder, which is made if it is not there. With sync it can survive the death of the machine.
+func OpenLog(dir string, sync bool) (*Log, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	l := &Log{dir: dir, full: segmentBytes}
+	l := &Log{dir: dir, full: segmentBytes, sync: sync}
 	if err := l.list(); err != nil || len(l.files) == 0 {
 		return l, err
 	}
@@ -213,10 +215,11 @@ func (l *Log) open(s segment) error {
 		return err
 	}
 	if l.out != nil {
-		if err := l.out.Close(); err != nil {
+		if err := errors.Join(l.flush(), l.out.Close()); err != nil {
 			return errors.Join(err, f.Close())
 		}
 	}
+	l.dirty = true
 	l.files = append(l.files, s)
 	l.out, l.size = f, 0
 	return l.closeInput()
@@ -250,6 +253,34 @@ func (l *Log) Append(p []byte) error {
 	}
 	l.size += int64(n)
 	l.end += int64(len(p))
+	l.dirty = true
+	return nil
+}
+
+// Sync implements operators.InputLog.
+func (l *Log) Sync() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.out == nil {
+		return nil
+	}
+	return l.flush()
+}
+
+// flush brings the last file to the disk, and the names of files.
+func (l *Log) flush() error {
+	if !l.sync || !l.dirty {
+		return nil
+	}
+	dir, err := os.Open(l.dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := errors.Join(l.out.Sync(), dir.Sync()); err != nil {
+		return err
+	}
+	l.dirty = false
 	return nil
 }
 

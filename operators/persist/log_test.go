@@ -20,7 +20,7 @@ type fatal interface {
 
 func openLog(t fatal, dir string) *Log {
 	t.Helper()
-	l, err := OpenLog(dir)
+	l, err := OpenLog(dir, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestForeignFiles(t *testing.T) {
 		for _, name := range names {
 			must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o666))
 		}
-		if _, err := OpenLog(dir); err == nil {
+		if _, err := OpenLog(dir, true); err == nil {
 			t.Errorf("%q are taken", names)
 		}
 	}

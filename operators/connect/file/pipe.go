@@ -274,6 +274,16 @@ func (s *source) leave() {
 	}
 }
 
+// syncKept makes sure that what a position needs is on the disk before the position is. Next tells if it is not.
+func (s *source) syncKept() {
+	if s.kept == nil || s.unsynced != nil {
+		return
+	}
+	if err := s.kept.Sync(); err != nil {
+		s.unsynced = fmt.Errorf("the log of %s: %w", s.opts.Name, err)
+	}
+}
+
 // keptSource is a source whose input is in a log.
 type keptSource struct{ *source }
 

@@ -52,7 +52,7 @@ func pipeReader(t fatal, dir, path string, header bool, log string) operators.Re
 	op.Params = []dataflow.Param{{Name: "path", Value: path}, {Name: "header", Value: fmt.Sprint(header)}, {Name: "on-error", Value: "dead-letter"}, {Name: "persist", Value: fmt.Sprint(log != "")}}
 	ctx := &operators.Context{Op: op, Counters: &operators.Counters{}, Dir: dir}
 	if log != "" {
-		l, err := persist.OpenLog(log)
+		l, err := persist.OpenLog(log, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -389,7 +389,7 @@ func TestKeptWithoutRoom(t *testing.T) {
 		for !exists(filepath.Join(dir, path)) {
 		}
 		s := pipeReader(t, dir, path, true, filepath.Join(dir, "log")).(keptSource)
-		log, err := persist.OpenLog(filepath.Join(dir, "full"))
+		log, err := persist.OpenLog(filepath.Join(dir, "full"), true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -419,4 +419,47 @@ func TestKeptWithoutRoom(t *testing.T) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// syncedLog counts calls of Sync, the last of which fail.
+type syncedLog struct {
+	operators.InputLog
+	good int
+	end  int64 // of the log at the last one
+}
+
+func (l *syncedLog) Sync() error {
+	if l.good--; l.good < 0 {
+		return syscall.EIO
+	}
+	_, l.end = l.Bounds()
+	return nil
+}
+
+// TestKeptIsSynced: what a position needs is on the disk when there is the position, or Next says that it is not.
+func TestKeptIsSynced(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "in.csv")
+	closePipe := named(t, path, []byte("n,s\n1,x\n2,x\n"))
+	s := pipeReader(t, dir, "in.csv", true, filepath.Join(dir, "log")).(keptSource)
+	log, err := persist.OpenLog(filepath.Join(dir, "synced"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synced := &syncedLog{InputLog: log, good: 1}
+	s.kept = persist.NewInput(synced, func() (persist.Origin, error) { return openPipe(path, s.stop) })
+	if _, err := readRows(s, 1); err != nil {
+		t.Fatal(err)
+	}
+	if s.Position(); synced.end < int64(len("n,s\n1,x\n")) {
+		t.Errorf("%d bytes are synced", synced.end)
+	}
+	s.Position()
+	if _, err := readRows(s, 1); !errors.Is(err, syscall.EIO) {
+		t.Errorf("the log cannot be synced, and Next returns %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	go closePipe()
 }

@@ -125,6 +125,7 @@ func (s *source) Replays() bool { return s.kept != nil || !s.pipes }
 
 // Position implements operators.Replayable.
 func (s *source) Position() []byte {
+	s.syncKept()
 	p := s.here()
 	if s.in != nil && !s.in.kept && p.begun() && (s.begun || !s.follow) {
 		p.file = s.identify(p.file.size)

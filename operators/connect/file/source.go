@@ -34,6 +34,8 @@ type source struct {
 	pipe  pipeState      // of the one that is being read, as a position or a decoder has had it
 	kept  *persist.Input // the input, through a log; nil if there is none
 
+	unsynced error // why the log could not be brought to the disk; final
+
 	stopped atomic.Bool
 	stop    chan struct{} // closed by Stop
 
@@ -172,6 +174,9 @@ func (s *source) closeInput() error {
 
 // Next implements operators.Source.
 func (s *source) Next(ctx context.Context, max int) (*operators.SourceRows, error) {
+	if s.unsynced != nil {
+		return nil, s.unsynced
+	}
 	max, err := s.rate.wait(ctx, s.stop, max)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ Package zktest runs a real ZooKeeper for tests, and puts a network in front of i
 	p := zktest.NewProxy(t, own.Addr())
 	p.Cut(); p.Heal()          // connections break and new ones are refused, until healed
 	p.Freeze(); p.Heal()       // connections stay, and nothing passes
+	lost := p.LoseAnswer(zktest.Multi) // the next such request happens, and its answer never comes
 
 The server is Debian's, on a free port of the loopback, with its data in a temporary folder. A tick is 100 ms, so
 sessions of 200 ms and more are possible; they end within a tick after their timeout. Servers end with the

@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"encoding/binary"
 	"net"
 	"sync"
 	"testing"
@@ -21,7 +22,17 @@ type Proxy struct {
 	delay  time.Duration
 	// dropAnswers lets what clients send pass, and nothing of what the server answers.
 	dropAnswers bool
+	// lose is the kind of the request whose answer is lost; 0 for none.
+	lose int32
+	lost chan struct{} // closed when it was lost
 }
+
+// Kinds of requests, as ZooKeeper's protocol numbers them.
+const (
+	Create int32 = 1
+	Delete int32 = 2
+	Multi  int32 = 14
+)
 
 // NewProxy listens on the loopback and passes on to target until the test ends.
 func NewProxy(t testing.TB, target string) *Proxy {
@@ -61,6 +72,14 @@ func (p *Proxy) Freeze() { p.set(func() { p.frozen = true }) }
 
 // DropAnswers loses what the server sends, until Heal, which breaks the connections.
 func (p *Proxy) DropAnswers() { p.set(func() { p.dropAnswers = true }) }
+
+// LoseAnswer lets the next request of a kind pass, and breaks its connection when the server answers. The channel is
+// closed then.
+func (p *Proxy) LoseAnswer(kind int32) <-chan struct{} {
+	lost := make(chan struct{})
+	p.set(func() { p.lose, p.lost = kind, lost })
+	return lost
+}
 
 // Delay holds each piece of what is sent back for some time.
 func (p *Proxy) Delay(d time.Duration) { p.set(func() { p.delay = d }) }
@@ -127,21 +146,61 @@ func (p *Proxy) connect(client net.Conn, group *sync.WaitGroup) {
 		server.Close()
 		return
 	}
-	group.Go(func() { p.copy(server, client, false) })
-	p.copy(client, server, true)
+	l := &losing{p: p}
+	group.Go(func() { p.copy(server, client, l.request, false) })
+	p.copy(client, server, l.answer, true)
 }
 
-// copy passes on what comes from one side, until either ends.
-func (p *Proxy) copy(to, from net.Conn, answers bool) {
+// copy passes on what comes from one side, until either ends, or see returns false.
+func (p *Proxy) copy(to, from net.Conn, see func(b []byte) bool, answers bool) {
 	defer to.Close()
 	defer from.Close()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
-		if err != nil || !p.pass(answers, func() error { _, err := to.Write(buf[:n]); return err }) {
+		if err != nil || !see(buf[:n]) || !p.pass(answers, func() error { _, err := to.Write(buf[:n]); return err }) {
 			return
 		}
 	}
+}
+
+// losing looks for the request of a connection whose answer is to be lost.
+type losing struct {
+	p       *Proxy
+	stream  []byte        // of requests, from the beginning of one on
+	skip    int           // bytes of the present request that are still to come
+	waiting chan struct{} // guarded by the proxy's mutex; not nil once the request has passed
+}
+
+// request sees what the client sends: requests of a length, which does not count itself, a number and a kind, 4 bytes
+// each, and more.
+func (l *losing) request(b []byte) bool {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	l.stream = append(l.stream, b...)
+	for {
+		skipped := min(l.skip, len(l.stream))
+		l.stream, l.skip = l.stream[skipped:], l.skip-skipped
+		if len(l.stream) < 12 {
+			return true
+		}
+		l.skip = 4 + int(binary.BigEndian.Uint32(l.stream))
+		if kind := int32(binary.BigEndian.Uint32(l.stream[8:])); kind != 0 && kind == l.p.lose {
+			l.waiting, l.p.lose = l.p.lost, 0
+		}
+	}
+}
+
+// answer sees what the server sends, and returns false if that is lost.
+func (l *losing) answer([]byte) bool {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	if l.waiting == nil {
+		return true
+	}
+	close(l.waiting)
+	l.waiting = nil
+	return false
 }
 
 // pass writes when that is allowed, and says whether the connection goes on.

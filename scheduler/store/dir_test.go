@@ -48,8 +48,10 @@ func TestLeaderFileGone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := first.Store().Put(ctx, "x", nil, 0); !errors.Is(err, store.ErrNotLeader) {
-			t.Errorf("%s: %v", name, err)
+		for _, s := range []store.Store{first.Store(), store.Careless(first)} {
+			if _, err := s.Put(ctx, "x", nil, 0); !errors.Is(err, store.ErrNotLeader) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 		select {
 		case <-first.Lost():

@@ -8,9 +8,12 @@ import (
 	"sluice/scheduler/store/zkconn"
 )
 
-// Careless is the store of a leader that does not look whether it still leads, so that only ZooKeeper keeps it from
-// writing.
+// Careless is the store of a leader that does not look whether it still leads, so that only what others have stored keeps
+// it from writing.
 func Careless(l Leadership) Store {
+	if dl, ok := l.(*dirLeadership); ok {
+		return &dirFenced{dl.d, &dirFence{&dirLeadership{d: dl.d, term: dl.term, lost: make(chan struct{})}}}
+	}
 	zl := l.(*zkLeadership)
 	return &zkFenced{zl.c.z, &zkFence{zl.c.z, zl.term, make(chan struct{})}}
 }
@@ -50,6 +53,12 @@ func PutAround(ctx context.Context, s Store, path string, value []byte, version 
 	z := s.(*zkStore)
 	p := &zkPut{z: z, path: path, version: version, id: newID()}
 	p.body = seal(p.id, value)
+	if len(value) > maxHere {
+		if err := z.large.write(ctx, nil, p.id, path, value); err != nil {
+			return err
+		}
+		p.body, p.pieces = sealedOf(p.id, z.large.kind(), value).head(), z.large.operation(p.id)
+	}
 	deletions := z.deletions.Load()
 	n, err := p.current(ctx, z.node(path))
 	if err != nil {

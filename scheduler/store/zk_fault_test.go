@@ -83,14 +83,16 @@ func (b *bed) wantHeld(l store.Leadership) {
 	}
 }
 
-// withoutAnswers does something whose answer is lost.
-func (b *bed) withoutAnswers(do func()) {
-	b.proxy.DropAnswers()
-	done := make(chan struct{})
-	go func() { defer close(done); do() }()
-	time.Sleep(200 * time.Millisecond)
-	b.proxy.Heal()
-	<-done
+// losing does something with a request of which the answer is lost.
+func (b *bed) losing(kind int32, do func()) {
+	b.Helper()
+	lost := b.proxy.LoseAnswer(kind)
+	do()
+	select {
+	case <-lost:
+	default:
+		b.Fatalf("there was no request of kind %d", kind)
+	}
 }
 
 // TestLostAnswers: what happened though nobody said so is found out, and not done twice.
@@ -98,39 +100,72 @@ func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, zktest.Shared(t), testSession)
 	large := strings.Repeat("large", 200<<10)
+	b.put(b.beside, "a/x", "there", 0)
 	var version int64
-	for i, value := range []string{"new", "changed", large, ""} {
-		b.withoutAnswers(func() {
-			next, err := b.behind.Put(b.ctx, "a/b", []byte(value), version)
-			if err != nil || next <= version {
-				t.Errorf("put %d: version %d, error %v", i, next, err)
+	for _, value := range []string{"new", "changed", large, ""} {
+		b.losing(zktest.Multi, func() {
+			before := version
+			if version = b.put(b.behind, "a/b", value, version); version <= before {
+				t.Errorf("version %d after %d", version, before)
 			}
-			version = next
 		})
 		b.want("a/b", value, version)
 	}
-	b.withoutAnswers(func() {
+	b.losing(zktest.Multi, func() {
 		if err := b.behind.Delete(b.ctx, "a/b", version); err != nil {
 			t.Error(err)
 		}
 	})
-	if names, err := b.beside.List(b.ctx, ""); err != nil || len(names) > 0 {
+	if names, err := b.beside.List(b.ctx, "a"); err != nil || len(names) != 1 {
 		t.Fatalf("after a removal there are %q, error %v", names, err)
 	}
+	// Parents are created by requests of their own.
+	b.losing(zktest.Multi, func() { version = b.put(b.behind, "deep/a/b", "1", 0) })
+	b.want("deep/a/b", "1", version)
+
 	var l store.Leadership
-	b.withoutAnswers(func() { l = b.lead(b.behind, "behind") })
+	b.losing(zktest.Create, func() { l = b.lead(b.behind, "behind") })
 	b.wantHeld(l)
 	if names, err := store.Candidates(b.ctx, b.beside); err != nil || len(names) != 1 {
 		t.Fatalf("candidates %q, error %v, want one", names, err)
 	}
-	b.withoutAnswers(func() { version = b.put(l.Store(), "led", "1", 0) })
+	b.losing(zktest.Multi, func() { version = b.put(l.Store(), "led", "1", 0) })
 	b.want("led", "1", version)
-	b.withoutAnswers(func() {
+	b.losing(zktest.Delete, func() {
 		if err := l.Resign(); err != nil {
 			t.Error(err)
 		}
 	})
-	b.lead(b.beside, "beside")
+	term := l.Term()
+	b.losing(zktest.Multi, func() { l = b.lead(b.behind, "behind") })
+	if l.Term() != term+1 {
+		t.Errorf("term %d after %d", l.Term(), term)
+	}
+	b.wantHeld(l)
+}
+
+// TestLostAnswerAndChange: where somebody else has changed the value meanwhile nobody can know, and an error says so.
+func TestLostAnswerAndChange(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, zktest.Shared(t), testSession)
+	version := b.put(b.behind, "x", "1", 0)
+	lost := b.proxy.LoseAnswer(zktest.Multi)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := b.behind.Put(b.ctx, "x", []byte("2"), version)
+		failed <- err
+	}()
+	<-lost
+	b.proxy.Cut()
+	_, stored, err := b.beside.Get(b.ctx, "x")
+	if err != nil || stored <= version {
+		t.Fatalf("version %d after %d, error %v", stored, version, err)
+	}
+	b.put(b.beside, "x", "3", stored)
+	b.proxy.Heal()
+	if err := <-failed; err == nil || errors.Is(err, store.ErrVersion) || !strings.Contains(err.Error(), "may have been stored") {
+		t.Errorf("%v", err)
+	}
 }
 
 // TestBrokenConnections: connections break all the time, and a counter counts right.
@@ -413,6 +448,31 @@ func TestRemovedBetween(t *testing.T) {
 		b.want(path, "2", next)
 		b.put(b.behind, path, "3", next)
 	}
+}
+
+// TestPiecesRemovedBetween: pieces of a large value that were taken for rests, since no node named them yet, are not named.
+func TestPiecesRemovedBetween(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, zktest.Shared(t), testSession)
+	large := strings.Repeat("x", 1<<20)
+	b.put(b.behind, "a/x", "there", 0)
+	err := store.PutAround(b.ctx, b.behind, "a/large", []byte(large), 0, func() {
+		b.lead(b.beside, "")
+		for {
+			ids, err := store.LargeValues(b.ctx, b.beside)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(ids) == 0 {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	if err == nil {
+		t.Error("a value without its pieces was stored")
+	}
+	b.want("a/large", large, b.put(b.behind, "a/large", large, 0))
 }
 
 // TestSpoiltNodes: what others have written to the nodes is an error.

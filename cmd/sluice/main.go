@@ -20,19 +20,20 @@ const (
 
 // cli is the command line.
 type cli struct {
-	Run      runCommand      `cmd:"" help:"Run a query until its inputs end or Ctrl-C."`
-	Validate validateCommand `cmd:"" help:"Report all errors of specs."`
-	Explain  explainCommand  `cmd:"" help:"Show the graph of a spec."`
-	Rules    rulesCommand    `cmd:"" help:"List the rewrite rules, show one, or check a file of them."`
-	Infer    inferCommand    `cmd:"" help:"Write a type for a data file."`
-	Set      setCommand      `cmd:"" help:"Set a parameter of an operator of a query that runs with --nodes."`
-	Status   statusCommand   `cmd:"" help:"Show the tasks and processes of a query that runs with --nodes."`
-	Keys     keysCommand     `cmd:"" help:"Make the keys by which processes of a cluster know each other."`
-	Executor executorCommand `cmd:"" hidden:"" help:"Run tasks for a scheduler."`
+	Run       runCommand       `cmd:"" help:"Run a query until its inputs end or Ctrl-C."`
+	Validate  validateCommand  `cmd:"" help:"Report all errors of specs."`
+	Explain   explainCommand   `cmd:"" help:"Show the graph of a spec."`
+	Rules     rulesCommand     `cmd:"" help:"List the rewrite rules, show one, or check a file of them."`
+	Infer     inferCommand     `cmd:"" help:"Write a type for a data file."`
+	Set       setCommand       `cmd:"" help:"Set a parameter of an operator of a query that runs with --nodes."`
+	Status    statusCommand    `cmd:"" help:"Show the tasks and processes of a query that runs with --nodes."`
+	Keys      keysCommand      `cmd:"" help:"Make the keys by which processes of a cluster know each other."`
+	Scheduler schedulerCommand `cmd:"" help:"Run queries that are submitted over HTTP, and take over those of a scheduler that has ended."`
+	Executor  executorCommand  `cmd:"" hidden:"" help:"Run tasks for a scheduler."`
 }
 
 // laterCommands are words of the command line that this version does not know what to do with.
-var laterCommands = []string{"submit", "list", "cancel", "drain", "events", "alerts", "scheduler", "synth"}
+var laterCommands = []string{"submit", "list", "cancel", "drain", "events", "alerts", "synth"}
 
 // streams are the standard streams of a command.
 type streams struct {

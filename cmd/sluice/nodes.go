@@ -122,13 +122,14 @@ func (c *runCommand) runNodes(p *plan, spec []byte, s streams) (err error) {
 	}
 	config, err := c.config(p)
 	if err != nil {
-		return err
+		return runError(err)
 	}
 	r := &nodesRun{c: c, p: p, s: s, tally: newTally(p)}
-	remove, err := r.makeDir()
+	dir, remove, err := makeRunDir()
 	if err != nil {
 		return err
 	}
+	r.dir = dir
 	defer remove()
 	if err := r.openStore(); err != nil {
 		return err
@@ -157,15 +158,15 @@ const (
 // longestBase is how many bytes the folder of these may have: the path of a socket has at most 107.
 const longestBase = 64
 
-// makeDir makes the folder of the run, and removes those that runs have left that were killed.
-func (r *nodesRun) makeDir() (remove func(), err error) {
+// makeRunDir makes the folder of a run, and removes those that runs have left that were killed.
+func makeRunDir() (dir string, remove func(), err error) {
 	base := os.TempDir()
 	if len(base) > longestBase {
 		base = "/tmp"
 	}
 	left, err := filepath.Glob(filepath.Join(base, runPrefix+"*", runLock))
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	for _, path := range left {
 		if lock, err := local.TryLock(path); err == nil {
@@ -173,20 +174,20 @@ func (r *nodesRun) makeDir() (remove func(), err error) {
 			lock.Close()
 		}
 	}
-	if r.dir, err = os.MkdirTemp(base, runPrefix); err != nil {
-		return nil, err
+	if dir, err = os.MkdirTemp(base, runPrefix); err != nil {
+		return "", nil, err
 	}
 	// It has its name only once it is locked, so that nobody takes this folder for one that was left.
-	path := filepath.Join(r.dir, runLock)
+	path := filepath.Join(dir, runLock)
 	lock, err := local.TryLock(path + "-new")
 	if err == nil {
 		err = os.Rename(path+"-new", path)
 	}
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(r.dir))
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return func() {
-		_ = os.RemoveAll(r.dir) // the next run removes what is left
+	return dir, func() {
+		_ = os.RemoveAll(dir) // the next run removes what is left
 		lock.Close()
 	}, nil
 }
@@ -229,7 +230,7 @@ func (r *nodesRun) fsync() string {
 func (c *runCommand) config(p *plan) (scheduler.Config, error) {
 	interval, err := clockInterval(p)
 	if err != nil {
-		return scheduler.Config{}, runError(err)
+		return scheduler.Config{}, err
 	}
 	epochs, err := checkpointEpochs(c.Checkpoint)
 	if err != nil {

@@ -31,6 +31,7 @@ type planOptions struct {
 	nodes    int    // over which operators without a placement are spread; 0: they stay together
 	text     []byte // of the spec, if it has been read already
 	dir      string // against which relative paths are then taken
+	service  bool   // it runs for a service, which has no standard streams for it
 }
 
 // loadPlan loads a spec, rewrites it and divides it into tasks. There is a plan if the diagnostics have
@@ -45,6 +46,9 @@ func loadPlan(path string, o planOptions, s streams) (*plan, dataflow.Diagnostic
 	g, diags, err := load()
 	if err != nil || g == nil {
 		return nil, diags, err
+	}
+	if o.service {
+		diags = append(diags, refuseStandardStreams(g)...)
 	}
 	g.Rewrites = append(g.Rewrites, o.rewrites...)
 	rules, found := loadRules(g)

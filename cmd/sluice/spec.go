@@ -117,6 +117,28 @@ func refuseSharedInput(g *dataflow.Graph) dataflow.Diagnostics {
 	return diags
 }
 
+// refuseStandardStreams reports paths that are standard input or output.
+func refuseStandardStreams(g *dataflow.Graph) dataflow.Diagnostics {
+	var diags dataflow.Diagnostics
+	for _, op := range g.Operators {
+		if op.Desc == nil {
+			continue // an unknown type
+		}
+		for _, d := range op.Desc.Params {
+			if d.Type != dataflow.PathParam || op.Value(d.Name) != "-" {
+				continue
+			}
+			pos := op.Pos
+			if p, given := op.Param(d.Name); given {
+				pos = p.Pos
+			}
+			diags = append(diags, dataflow.Diagnostic{Pos: pos, Operator: op.Name,
+				Message: fmt.Sprintf("%s is \"-\", but a scheduler has no standard input and output for a query; name a file", d.Name)})
+		}
+	}
+	return diags
+}
+
 // refuseSharedOutput reports writers of a file or folder that another one writes too: only what the last of
 // them has written would be left. Several may write to standard output, and to devices and named pipes.
 func refuseSharedOutput(g *dataflow.Graph) dataflow.Diagnostics {

@@ -48,13 +48,22 @@ func (c *runCommand) checkFsync() error {
 
 // checkDurable refuses outputs that cannot be written by one process after another.
 func checkDurable(p *plan) error {
+	if diags := undurable(p); len(diags) > 0 {
+		return &exitError{exitUsage, diags[0].String()}
+	}
+	return nil
+}
+
+// undurable reports outputs that cannot be written by one process after another.
+func undurable(p *plan) dataflow.Diagnostics {
+	var diags dataflow.Diagnostics
 	for _, op := range p.final.Operators {
 		if op.Type != file.Writer.Name {
 			continue
 		}
 		if err := file.CheckDurable(op, p.final.Dir); err != nil {
-			return &exitError{exitUsage, dataflow.Diagnostic{Pos: op.Pos, Operator: op.Name, Message: err.Error()}.String()}
+			diags = append(diags, dataflow.Diagnostic{Pos: op.Pos, Operator: op.Name, Message: err.Error()})
 		}
 	}
-	return nil
+	return diags
 }

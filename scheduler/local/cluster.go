@@ -25,6 +25,8 @@ type Cluster struct {
 	stop   chan struct{} // closed when no more are to be started
 	over   sync.WaitGroup
 
+	closing sync.Once
+
 	mu    sync.Mutex
 	next  int
 	procs map[scheduler.WorkerID]*process
@@ -113,9 +115,10 @@ func (c *Cluster) About(id scheduler.WorkerID) string {
 // Alerts gives nothing: what goes wrong is seen in how workers end.
 func (c *Cluster) Alerts() <-chan string { return nil }
 
-// Close waits up to grace for all workers to end, kills those that have not, and starts no more.
+// Close waits up to grace for all workers to end, kills those that have not, and starts no more. It may be
+// called again.
 func (c *Cluster) Close(grace time.Duration) {
-	close(c.stop)
+	c.closing.Do(func() { close(c.stop) })
 	late := time.AfterFunc(grace, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()

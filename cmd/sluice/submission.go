@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"path/filepath"
+
+	"sluice/dataflow"
+	"sluice/executor"
+	"sluice/metaquery"
+	"sluice/operators"
+	"sluice/scheduler/api"
+	"sluice/scheduler/service"
+)
+
+// compile makes the plan of a query for the service.
+func (p *schedulerProcess) compile(sub *api.Submission) (*service.Compiled, dataflow.Diagnostics, error) {
+	c := &runCommand{
+		Spec: sub.File, Set: sub.Set, Limit: -1, Partitions: sub.Partitions, State: p.c.StateRoot,
+		Checkpoint: sub.Checkpoint, Fsync: sub.Fsync, Nodes: sub.Workers, Transport: sub.Transport,
+	}
+	if sub.Limit != nil {
+		c.Limit = *sub.Limit
+	}
+	if filepath.Base(c.Spec) == "-" {
+		c.Spec = "spec.xml"
+	}
+	if err := c.check(); err != nil {
+		return nil, nil, api.Errorf(api.BadRequest, "%v", err)
+	}
+	text := []byte(sub.Spec)
+	plan, diags, err := loadPlan(c.Spec, planOptions{
+		sets: c.Set, parallel: c.Partitions, nodes: c.Nodes, text: text, dir: sub.Dir, service: true,
+	}, p.s)
+	if err != nil || diags.HasErrors() {
+		return nil, diags, err
+	}
+	if found := undurable(plan); len(found) > 0 {
+		return nil, append(diags, found...), nil
+	}
+	config, err := c.config(plan)
+	if err != nil {
+		return nil, append(diags, inputDiagnostic(err)), nil
+	}
+	return &service.Compiled{Config: config, Deploy: metaquery.Deploy{
+		Spec: text, File: c.Spec, Dir: sub.Dir, Sets: c.Set, Partitions: c.Partitions, Nodes: c.Nodes,
+		Graph: plan.fingerprint(), Limit: c.Limit, Fsync: c.Fsync, Transport: c.Transport,
+	}}, diags, nil
+}
+
+// inputDiagnostic says which source cannot be opened, and why.
+func inputDiagnostic(err error) dataflow.Diagnostic {
+	var at *executor.OperatorError
+	if !errors.As(err, &at) {
+		return dataflow.Diagnostic{Message: err.Error()}
+	}
+	var input *operators.InputError
+	message := at.Err.Error()
+	if errors.As(err, &input) {
+		message = input.Error()
+	}
+	return dataflow.Diagnostic{Pos: at.Op.Pos, Operator: at.Op.Name, Message: message}
+}

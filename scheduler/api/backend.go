@@ -1,0 +1,22 @@
+package api
+
+import "context"
+
+// Backend is what the API is for. Its errors are *Error, or faults in the program.
+type Backend interface {
+	Submit(ctx context.Context, s *Submission) (*Query, error)
+	// Queries gives all queries, by name, with all that is known of them.
+	Queries(ctx context.Context) ([]Query, error)
+	Query(ctx context.Context, name string) (*Query, error)
+	// Cancel ends a query at once, and forgets one that has ended.
+	Cancel(ctx context.Context, name string) (*Query, error)
+	// Drain makes the inputs of a query count as ended.
+	Drain(ctx context.Context, name string) (*Query, error)
+	Set(ctx context.Context, name string, s Setting) (*SetResult, error)
+	Events() *Ring
+	Health(ctx context.Context) Health
+	// Lead returns a channel that is closed when this scheduler leads no longer, nil if it does not lead.
+	Lead() <-chan struct{}
+	// Leader gives the address of the leader's API, "" if none is known.
+	Leader(ctx context.Context) string
+}

@@ -1,0 +1,46 @@
+/*
+Package api is the API of a scheduler: JSON over HTTP.
+
+	POST /api/v1/queries {"spec": "<dataflow ...", "dir": "/data"}
+	201 {"name": "flights", "state": "starting", ...}
+
+	GET /api/v1/queries/nothing
+	404 {"error": {"code": "unknown-query", "message": "there is no query \"nothing\""}}
+
+NewHandler makes the handler for a Backend. types.go has what goes to and fro, and openapi.json describes all
+of it with the routes; GET /api/v1/openapi.json gives it to clients.
+
+# Requests
+
+A body is one value of JSON, said to be application/json, without unknown fields; it and the header are
+bounded. With tokens (Auth) each request but those for the health and the description needs one:
+"Authorization: Bearer TOKEN". Requests that come from pages of other sites are refused; without tokens so are
+those to a host that is neither localhost nor an IP address.
+
+A scheduler that does not lead answers 307 with the address of the one that does, or 503 with the code
+no-leader if none is known. It tells its health, its metrics and the rules itself.
+
+# Errors
+
+Every answer that is an error has the code of its kind and a message; that of a spec has diagnostics as those
+of sluice validate. The codes, in errors.go, stay what they are; messages may change. A fault of the program is
+one request's, which is answered with the code internal.
+
+# Events
+
+GET /events and /queries/NAME/events send events as they happen (server-sent events): id, event and data, an
+Event. Without more they begin with the next one; the header Last-Event-ID, or the parameter after, names the
+event after which to begin, 0 the oldest that is kept. The last 4096 are kept, those of the leader that has
+been asked; a comment says when some in between are gone. Ids are of one scheduler's term and grow. The
+stream ends when another scheduler leads.
+
+# Metrics
+
+GET /metrics has the rows, backlog, checkpoints and workers of the queries that run, for Prometheus. Labels are
+bounded: by the queries that run and their operators, at most 5000 of these.
+
+# What is not covered
+
+There is one kind of user: whoever has a token may do everything.
+*/
+package api

@@ -1,0 +1,261 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"sluice/specs/xmlspec"
+)
+
+// Prefix begins the paths of the API.
+const Prefix = "/api/v1"
+
+// Bounds of requests.
+const (
+	maxSubmission = 2*xmlspec.MaxSize + 1<<20 // bytes; a spec with all of its quotes escaped
+	maxBody       = 1 << 20
+	maxHeader     = 64 << 10
+	callTime      = 30 * time.Second // for an answer that is no stream
+	setTime       = 70 * time.Second // a change may be tried ten times
+)
+
+// Options say how a Handler is made.
+type Options struct {
+	Backend Backend
+	Auth    Auth
+	Log     *slog.Logger
+	// Extra are handlers of other paths, such as /artifacts/, which need no token.
+	Extra map[string]http.Handler
+}
+
+// handler is the API. Its methods may be called from any goroutine.
+type handler struct {
+	o       Options
+	b       Backend
+	metrics *metrics
+	streams chan struct{} // has an element for each stream of events
+}
+
+// route is a path of the API with a method.
+type route struct {
+	method, path string
+	open         bool // needs no token
+	anywhere     bool // answered by a scheduler that does not lead too
+	limit        int64
+	serve        func(h *handler, w http.ResponseWriter, r *http.Request) error
+}
+
+// routes are all routes; openapi.json describes them.
+var routes = []route{
+	{method: "POST", path: "/queries", limit: maxSubmission, serve: (*handler).submit},
+	{method: "GET", path: "/queries", serve: (*handler).list},
+	{method: "GET", path: "/queries/{name}", serve: (*handler).show},
+	{method: "DELETE", path: "/queries/{name}", serve: (*handler).cancel},
+	{method: "POST", path: "/queries/{name}/drain", serve: (*handler).drain},
+	{method: "POST", path: "/queries/{name}/set", serve: (*handler).set},
+	{method: "GET", path: "/queries/{name}/events", serve: (*handler).events},
+	{method: "GET", path: "/events", serve: (*handler).events},
+	{method: "GET", path: "/rules", anywhere: true, serve: (*handler).rules},
+	{method: "GET", path: "/rules/{name}", anywhere: true, serve: (*handler).rule},
+	{method: "GET", path: "/health", open: true, anywhere: true, serve: (*handler).health},
+	{method: "GET", path: "/openapi.json", open: true, anywhere: true, serve: (*handler).openapi},
+}
+
+// metricsPath is beside the API, where Prometheus looks for it.
+const metricsPath = "/metrics"
+
+// NewHandler makes the handler of all paths of a scheduler.
+func NewHandler(o Options) http.Handler {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &handler{o: o, b: o.Backend, metrics: newMetrics(o.Backend), streams: make(chan struct{}, maxStreams)}
+	mux := http.NewServeMux()
+	known := map[string]bool{}
+	for _, r := range routes {
+		mux.Handle(r.method+" "+Prefix+r.path, h.wrap(r))
+		if !known[r.path] {
+			known[r.path] = true
+			mux.Handle(Prefix+r.path, h.wrap(route{path: r.path, open: true, anywhere: true, serve: badMethod}))
+		}
+	}
+	scrape := route{path: metricsPath, anywhere: true, serve: (*handler).scrape}
+	mux.Handle("GET "+metricsPath, h.wrap(scrape))
+	mux.Handle("GET "+Prefix+metricsPath, h.wrap(scrape))
+	for pattern, extra := range o.Extra {
+		mux.Handle(pattern, extra)
+	}
+	mux.Handle("/", h.wrap(route{path: "other", open: true, anywhere: true, serve: unknownPath}))
+	cross := http.NewCrossOriginProtection()
+	cross.SetDenyHandler(h.wrap(route{path: "other", open: true, anywhere: true, serve: crossOrigin}))
+	return cross.Handler(mux)
+}
+
+// NewServer makes a server with bounds and timeouts for a handler.
+func NewServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: 2 * time.Minute,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+}
+
+func badMethod(_ *handler, _ http.ResponseWriter, r *http.Request) error {
+	return Errorf(BadMethod, "%s is no method of %s", r.Method, r.URL.Path)
+}
+
+func unknownPath(_ *handler, _ http.ResponseWriter, r *http.Request) error {
+	return Errorf(UnknownPath, "there is no path %q; %s/openapi.json lists those that there are", r.URL.Path, Prefix)
+}
+
+func crossOrigin(*handler, http.ResponseWriter, *http.Request) error {
+	return Errorf(Forbidden, "the request comes from a page of another site")
+}
+
+// wrap makes the handler of a route: it checks who calls, bounds what comes, sends elsewhere what is for
+// the leader, and turns errors and panics into answers.
+func (h *handler) wrap(rt route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		out := &response{ResponseWriter: w}
+		defer func() {
+			if p := recover(); p != nil {
+				h.o.Log.Error("a fault in the program", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				h.fail(out, Errorf(Internal, "a fault in the program; the log of the scheduler has more"))
+			}
+			h.metrics.called(rt, r.Method, out.status, time.Since(began))
+		}()
+		out.Header().Set("X-Content-Type-Options", "nosniff")
+		out.Header().Set("Cache-Control", "no-store")
+		if err := h.pass(rt, out, r); err != nil {
+			h.fail(out, err)
+		}
+	})
+}
+
+// pass serves a request if it may be.
+func (h *handler) pass(rt route, w *response, r *http.Request) error {
+	if err := h.o.Auth.check(r, rt.open); err != nil {
+		if err.Code == Unauthorized {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+		}
+		return err
+	}
+	if !rt.anywhere && h.b.Lead() == nil {
+		return h.redirect(w, r)
+	}
+	limit := rt.limit
+	if limit == 0 {
+		limit = maxBody
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
+	return rt.serve(h, w, r)
+}
+
+// redirect sends a request to the leader.
+func (h *handler) redirect(w http.ResponseWriter, r *http.Request) error {
+	url := h.b.Leader(r.Context())
+	if url == "" {
+		w.Header().Set("Retry-After", "1")
+		return Errorf(NoLeader, "no scheduler leads at the moment; try again")
+	}
+	w.Header().Set("Location", strings.TrimSuffix(url, "/")+r.URL.RequestURI())
+	w.WriteHeader(http.StatusTemporaryRedirect)
+	return nil
+}
+
+// fail answers with an error.
+func (h *handler) fail(w *response, err error) {
+	var e *Error
+	if !errors.As(err, &e) {
+		h.o.Log.Error("a fault in the program", "error", err)
+		e = Errorf(Internal, "%v", err)
+	}
+	if w.status != 0 {
+		return // it is too late
+	}
+	c, known := codes[e.Code]
+	if !known {
+		c.status = http.StatusInternalServerError
+	}
+	if err := reply(w, c.status, Failure{*e}); err != nil {
+		h.o.Log.Debug("an answer could not be sent", "error", err)
+	}
+}
+
+// response notes the status that was sent.
+type response struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *response) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (r *response) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// reply answers with v.
+func reply(w http.ResponseWriter, status int, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // a client that has gone wants no answer
+	return nil
+}
+
+// body reads the body of a request: one value of JSON with known fields.
+func body(r *http.Request, v any) error {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return Errorf(BadMedia, "the Content-Type must be application/json; it is %q", r.Header.Get("Content-Type"))
+	}
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if err == nil {
+		if _, more := d.Token(); more != io.EOF {
+			err = errors.New("something follows the value")
+			var large *http.MaxBytesError
+			if errors.As(more, &large) {
+				err = more
+			}
+		}
+	}
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return Errorf(TooLarge, "the body has more than %d bytes", large.Limit)
+	case err != nil:
+		return Errorf(BadRequest, "the body: %v", err)
+	}
+	return nil
+}
+
+// during bounds a call.
+func during(r *http.Request, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(r.Context(), d, fmt.Errorf("no answer within %v", d))
+}

@@ -1,0 +1,126 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"sluice/dataflow"
+	"sluice/rewrite"
+)
+
+func (h *handler) submit(w http.ResponseWriter, r *http.Request) error {
+	var s Submission
+	if err := body(r, &s); err != nil {
+		return err
+	}
+	ctx, done := during(r, callTime)
+	defer done()
+	q, err := h.b.Submit(ctx, &s)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", Prefix+"/queries/"+q.Name)
+	return reply(w, http.StatusCreated, q)
+}
+
+func (h *handler) list(w http.ResponseWriter, r *http.Request) error {
+	ctx, done := during(r, callTime)
+	defer done()
+	all, err := h.b.Queries(ctx)
+	if err != nil {
+		return err
+	}
+	list := QueryList{Queries: []Query{}}
+	for _, q := range all {
+		q.Tasks, q.Operators, q.Processes, q.Alerts = nil, nil, nil, nil
+		list.Queries = append(list.Queries, q)
+	}
+	return reply(w, http.StatusOK, list)
+}
+
+func (h *handler) show(w http.ResponseWriter, r *http.Request) error {
+	ctx, done := during(r, callTime)
+	defer done()
+	q, err := h.b.Query(ctx, r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, q)
+}
+
+func (h *handler) cancel(w http.ResponseWriter, r *http.Request) error {
+	ctx, done := during(r, callTime)
+	defer done()
+	q, err := h.b.Cancel(ctx, r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, q)
+}
+
+func (h *handler) drain(w http.ResponseWriter, r *http.Request) error {
+	ctx, done := during(r, callTime)
+	defer done()
+	q, err := h.b.Drain(ctx, r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, q)
+}
+
+func (h *handler) set(w http.ResponseWriter, r *http.Request) error {
+	var s Setting
+	if err := body(r, &s); err != nil {
+		return err
+	}
+	if s.Operator == "" || s.Param == "" {
+		return Errorf(BadRequest, "operator and param must be given")
+	}
+	ctx, done := during(r, setTime)
+	defer done()
+	a, err := h.b.Set(ctx, r.PathValue("name"), s)
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, a)
+}
+
+func (h *handler) rules(w http.ResponseWriter, _ *http.Request) error {
+	list := RuleList{Rules: []Rule{}}
+	for _, r := range rewrite.Builtin().Rules() {
+		list.Rules = append(list.Rules, ruleOf(r))
+	}
+	return reply(w, http.StatusOK, list)
+}
+
+func (h *handler) rule(w http.ResponseWriter, r *http.Request) error {
+	rules := rewrite.Builtin()
+	name := r.PathValue("name")
+	found := rules.Rule(name)
+	if found == nil {
+		d := dataflow.Diagnostic{Message: "there is no rule \"" + name + "\"", Suggestion: dataflow.Nearest(name, rules.Names())}
+		return Errorf(UnknownRule, "%s", d)
+	}
+	rule := ruleOf(found)
+	rule.Source = found.Source
+	return reply(w, http.StatusOK, rule)
+}
+
+func ruleOf(r *rewrite.Rule) Rule {
+	rule := Rule{Name: r.Name, Doc: strings.TrimSpace(r.Doc), Params: []RuleParam{}}
+	for _, p := range r.Params {
+		rule.Params = append(rule.Params, RuleParam{Name: p.Name, Default: p.Default, Required: p.Required})
+	}
+	return rule
+}
+
+func (h *handler) health(w http.ResponseWriter, r *http.Request) error {
+	ctx, done := during(r, callTime)
+	defer done()
+	state := h.b.Health(ctx)
+	status := http.StatusOK
+	if state.Store != "ok" {
+		status = http.StatusServiceUnavailable
+	}
+	return reply(w, status, state)
+}

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ringSize is how many events are kept.
+const ringSize = 4096
+
+// Ring keeps the last events.
+type Ring struct {
+	mu    sync.Mutex
+	list  []Event // the oldest first
+	term  int64
+	next  int64
+	added chan struct{} // closed with the next event
+}
+
+// NewRing makes a Ring without events.
+func NewRing() *Ring { return &Ring{added: make(chan struct{})} }
+
+// Begin makes the following events those of a term, which grows.
+func (r *Ring) Begin(term int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.term, r.next = term, 0
+}
+
+// Add adds an event and gives it its id and time.
+func (r *Ring) Add(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next++
+	e.ID, e.Time = fmt.Sprintf("%d-%d", r.term, r.next), time.Now().UTC()
+	if len(r.list) == ringSize {
+		r.list = append(r.list[:0:0], r.list[ringSize/8:]...)
+	}
+	r.list = append(r.list, e)
+	close(r.added)
+	r.added = make(chan struct{})
+}
+
+// After gives the events after an id, and a channel that is closed when there are more. Missed says that
+// some of them are no longer there, as after a change of the leader.
+func (r *Ring) After(id string) (list []Event, more <-chan struct{}, missed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	term, n := parseID(id)
+	for i, e := range r.list {
+		t, m := parseID(e.ID)
+		if t > term || t == term && m > n {
+			list = append(list, r.list[i:]...)
+			break
+		}
+	}
+	if len(list) > 0 {
+		t, m := parseID(list[0].ID)
+		missed = t != term || m != n+1
+	}
+	return list, r.added, missed
+}
+
+// Last is the id of the last event.
+func (r *Ring) Last() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return fmt.Sprintf("%d-%d", r.term, r.next)
+}
+
+// parseID takes an id apart; anything else is before all events.
+func parseID(id string) (term, n int64) {
+	a, b, ok := strings.Cut(id, "-")
+	term, err := strconv.ParseInt(a, 10, 64)
+	n, err2 := strconv.ParseInt(b, 10, 64)
+	if !ok || err != nil || err2 != nil {
+		return 0, 0
+	}
+	return term, n
+}

@@ -1,0 +1,45 @@
+package service
+
+import (
+	"context"
+
+	"sluice/scheduler/shell"
+	"sluice/scheduler/store"
+)
+
+// Clusters gives each query its workers, for as long as one scheduler leads.
+type Clusters interface {
+	// Place makes room for the workers of a query. id is never used for another query.
+	Place(ctx context.Context, p PlaceOptions) (*Place, error)
+	// Retain ends the workers of all queries but these, that an earlier leader has started.
+	Retain(ids []string)
+	// About describes the cluster, for status.
+	About() string
+	// Workers is how many workers a query has that does not say, and how many it may have.
+	Workers() (usual, most int)
+	// Lost is closed when the cluster is of no use any more: another scheduler has it.
+	Lost() <-chan struct{}
+	// Close ends what is here. Workers that can run on without this process do so.
+	Close()
+}
+
+// OpenClusters connects to the cluster once this process leads. The store is the leader's.
+type OpenClusters func(ctx context.Context, s store.Store) (Clusters, error)
+
+// PlaceOptions say for which query a Place is.
+type PlaceOptions struct {
+	ID    string
+	State string // its shared state directory
+}
+
+// Place is where the workers of a query run.
+type Place struct {
+	Listen string // where the scheduler is to listen for them
+	Spill  string // for their files of no lasting use; "" if they have places of their own
+	// Fresh says that no worker of an earlier scheduler is left.
+	Fresh bool
+	// Cluster gives the workers, which connect to control.
+	Cluster func(control string) (shell.Cluster, error)
+	// Close gives up the place. Workers that cannot run on without this process have then ended.
+	Close func()
+}

@@ -1,0 +1,39 @@
+/*
+Package service runs many queries, and goes on with them after another scheduler has ended.
+
+	svc := service.New(service.Options{
+		Store: store, StateRoot: "/shared/queries", Clusters: service.Local{Usual: 3, ...}.Open, Transport: zmq,
+		Compile: compile, Catalog: catalog, URL: "http://10.0.0.1:8090",
+	})
+	go svc.Run(ctx)
+	http.Serve(listener, api.NewHandler(api.Options{Backend: svc}))
+
+# Leading
+
+Any number of schedulers may have one Store. One of them leads: it opens the cluster, reads all queries, and
+runs each with a shell of its own (package shell). The others wait. When the leadership is lost, or when the
+cluster is, all shells end at once and whatever they would still store is refused; then this one waits again.
+
+Workers that can run on without their scheduler do so, and the shells of the next leader go on with what they
+find. Worker processes of one machine (Local) end with their scheduler: the next one starts others, from the
+last complete checkpoint. What a query writes is the same in all cases.
+
+# Queries
+
+A query is stored before its submission is answered, and what it was compiled from does not change: if the
+graph is another one later, since a file of rules has changed, say, the query waits and tells why. So it does,
+with growing pauses, while its workers cannot run; only one that has never run fails then.
+
+	queries/ID        the query: its submission, its state, its state directory (record)
+	queries/ID/core   the record of its scheduler.Core
+	STATEROOT/ID/     what its tasks keep (package shared)
+
+ID is NAME.TERM.NUMBER and is never used again. The state directory is removed when the query has finished or
+was cancelled. Of those that have ended the last one of each name is kept, until it is forgotten.
+
+# What is not covered
+
+The watermark, the rows of operators and the number of restarts are those since this scheduler leads. Events are
+not stored.
+*/
+package service

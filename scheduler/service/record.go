@@ -1,0 +1,76 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"sluice/executor/state/shared"
+	"sluice/scheduler"
+	"sluice/scheduler/api"
+	"sluice/scheduler/store"
+)
+
+// queriesPath is where queries are in the store, by id; below each is the record of its core.
+const queriesPath = "queries"
+
+func queryPath(id string) string { return queriesPath + "/" + id }
+func corePath(id string) string  { return queriesPath + "/" + id + "/core" }
+
+// record is what is stored of a query.
+type record struct {
+	Name       string          `json:"name"`
+	Submission *api.Submission `json:"submission"` // with all defaults
+	Graph      string          `json:"graph"`      // fingerprint of what runs
+	State      string          `json:"state"`      // Running until it is another one
+	Error      string          `json:"error,omitempty"`
+	Submitted  time.Time       `json:"submitted"`
+	Ended      time.Time       `json:"ended,omitzero"`
+	Dir        string          `json:"dir"` // shared state directory
+}
+
+// coreStore keeps the record of a query's core in the store of the leader, who alone can write there. What
+// concerns the tasks is in the shared state directory.
+type coreStore struct {
+	*shared.Store
+	ctx     context.Context // of the leader
+	store   store.Store
+	path    string
+	version int64
+}
+
+// load reads the record; nil if there is none.
+func (c *coreStore) load() (*scheduler.Record, error) {
+	text, version, err := c.store.Get(c.ctx, c.path)
+	if errors.Is(err, store.ErrNotFound) {
+		c.version = 0
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.version = version
+	r := &scheduler.Record{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("the record that was saved: %w", err)
+	}
+	return r, nil
+}
+
+// Begin implements shell.Store.
+func (c *coreStore) Begin() (*scheduler.Record, error) { return c.load() }
+
+// Save implements shell.Store.
+func (c *coreStore) Save(r *scheduler.Record) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	version, err := c.store.Put(c.ctx, c.path, text, c.version)
+	if err == nil {
+		c.version = version
+	}
+	return err
+}

@@ -1,0 +1,229 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sluice/scheduler/api"
+	"sluice/scheduler/shell"
+	"sluice/scheduler/store"
+)
+
+// reign is the time for which this process leads, with all queries.
+type reign struct {
+	s        *Service
+	term     int64
+	store    store.Store // of the leader
+	clusters Clusters
+	ctx      context.Context // done when it is over, with the cause shell.ErrLeave
+	cancel   context.CancelCauseFunc
+	over     sync.WaitGroup // goroutines
+
+	mu      sync.Mutex
+	queries map[string]*query // by name
+	last    int64             // number of the last id
+}
+
+func newReign(ctx context.Context, s *Service, l store.Leadership) *reign {
+	r := &reign{s: s, term: l.Term(), store: l.Store(), queries: map[string]*query{}}
+	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	r.over.Go(func() {
+		select {
+		case <-l.Lost():
+		case <-ctx.Done():
+		case <-r.ctx.Done():
+		}
+		r.cancel(shell.ErrLeave)
+	})
+	return r
+}
+
+// begin takes over all queries.
+func (r *reign) begin() error {
+	r.s.ring.Begin(r.term)
+	ids, err := r.load()
+	if err != nil {
+		return err
+	}
+	if r.clusters, err = r.s.o.Clusters(r.ctx, r.store); err != nil {
+		return err
+	}
+	r.clusters.Retain(ids)
+	r.over.Go(func() {
+		select {
+		case <-r.clusters.Lost():
+			r.cancel(shell.ErrLeave)
+		case <-r.ctx.Done():
+		}
+	})
+	r.s.event(api.EventLeader, "", nil, "the scheduler at %s leads, term %d", r.s.o.URL, r.term)
+	for _, q := range r.all() {
+		if !api.Ended(q.state()) {
+			r.start(q)
+		}
+	}
+	return nil
+}
+
+// end waits until nothing runs here any more.
+func (r *reign) end() {
+	r.cancel(shell.ErrLeave)
+	r.over.Wait()
+	if r.clusters != nil {
+		r.clusters.Close()
+	}
+}
+
+// load reads all queries, and gives the ids of those that run.
+func (r *reign) load() ([]string, error) {
+	ids, err := r.store.List(r.ctx, queriesPath)
+	if err != nil {
+		return nil, err
+	}
+	var running []string
+	for _, id := range ids {
+		q, err := r.read(id)
+		if err != nil {
+			return nil, err
+		}
+		if q == nil {
+			continue
+		}
+		if other := r.queries[q.rec.Name]; other != nil {
+			// Its successor was stored, and it has not been forgotten yet.
+			if other.rec.Submitted.After(q.rec.Submitted) {
+				q, other = other, q
+			}
+			if err := r.forget(other); err != nil {
+				return nil, err
+			}
+		}
+		r.queries[q.rec.Name] = q
+	}
+	for _, q := range r.queries {
+		if !api.Ended(q.rec.State) && q.rec.State != api.Cancelling {
+			running = append(running, q.id)
+		}
+	}
+	slices.Sort(running)
+	return running, nil
+}
+
+// read reads a query; nil if nothing but the record of a core is left of it.
+func (r *reign) read(id string) (*query, error) {
+	text, version, err := r.store.Get(r.ctx, queryPath(id))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	q := newQuery(r, id)
+	q.version = version
+	if err := json.Unmarshal(text, &q.rec); err != nil || q.rec.Submission == nil {
+		return nil, fmt.Errorf("what is stored of query %s cannot be read: %w", id, cmp.Or(err, errors.New("it has no submission")))
+	}
+	return q, nil
+}
+
+// all are all queries, by name.
+func (r *reign) all() []*query {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []*query
+	for _, q := range r.queries {
+		list = append(list, q)
+	}
+	slices.SortFunc(list, func(a, b *query) int { return strings.Compare(a.record().Name, b.record().Name) })
+	return list
+}
+
+// named finds a query.
+func (r *reign) named(name string) (*query, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if q := r.queries[name]; q != nil {
+		return q, nil
+	}
+	return nil, api.Errorf(api.UnknownQuery, "there is no query %q", name)
+}
+
+// add takes a new query, if its name is free.
+func (r *reign) add(q *query) (before *query, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before = r.queries[q.rec.Name]
+	if before != nil && !api.Ended(before.state()) {
+		return nil, api.Errorf(api.QueryExists, "a query %q runs already", q.rec.Name)
+	}
+	running := 0
+	for _, other := range r.queries {
+		if !api.Ended(other.state()) {
+			running++
+		}
+	}
+	if running >= r.s.o.MaxQueries {
+		return nil, api.Errorf(api.TooMany, "%d queries run already", running)
+	}
+	r.queries[q.rec.Name] = q
+	return before, nil
+}
+
+// drop takes a query out of the list, or puts the one before back in its place.
+func (r *reign) drop(q, before *query) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.queries[q.rec.Name] != q {
+		return
+	}
+	delete(r.queries, q.rec.Name)
+	if before != nil {
+		r.queries[q.rec.Name] = before
+	}
+}
+
+// newID is an id that no query has had.
+func (r *reign) newID(name string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last++
+	return fmt.Sprintf("%s.%d.%d", name, r.term, r.last)
+}
+
+// forget removes all that there is of a query that does not run.
+func (r *reign) forget(q *query) error {
+	removeState(r.s.o.Log, q.record().Dir)
+	q.mu.Lock()
+	version := q.version
+	q.mu.Unlock()
+	err := r.store.Delete(r.ctx, queryPath(q.id), version)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func removeState(log *slog.Logger, dir string) {
+	if err := os.RemoveAll(dir); err != nil {
+		log.Warn("a state directory cannot be removed", "dir", dir, "error", err)
+	}
+}
+
+// start runs a query on a goroutine of its own.
+func (r *reign) start(q *query) { r.over.Go(q.run) }
+
+// retryFirst and retryLast are the shortest and longest pause before a query that could not run is tried
+// again.
+const (
+	retryFirst = time.Second
+	retryLast  = 30 * time.Second
+)

@@ -1,0 +1,178 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"sluice/dataflow"
+	"sluice/executor/transport"
+	"sluice/metaquery"
+	"sluice/scheduler"
+	"sluice/scheduler/api"
+	"sluice/scheduler/store"
+)
+
+// Options say how a Service is made. All fields must be set but those with a default.
+type Options struct {
+	Store store.Store
+	// StateRoot is a folder that all schedulers and workers share, for the state directories of queries.
+	StateRoot string
+	Clusters  OpenClusters
+	// Transport carries the control streams.
+	Transport transport.Transport
+	// Compile checks and compiles a query. The diagnostics are those of the spec; without errors among them
+	// there is a Compiled. Other errors are *api.Error, or of the moment.
+	Compile func(s *api.Submission) (*Compiled, dataflow.Diagnostics, error)
+	Catalog dataflow.Catalog
+	// URL is where others find the API of this scheduler.
+	URL string
+	// MaxQueries is how many queries may run at a time. Default 1000.
+	MaxQueries int
+	Log        *slog.Logger
+}
+
+// Compiled is a query that is ready to run. The Service adds State and Spill to the Deploy.
+type Compiled struct {
+	Config scheduler.Config
+	Deploy metaquery.Deploy
+}
+
+const (
+	usualMaxQueries = 1000
+	leadPause       = 500 * time.Millisecond // after an attempt to lead that has failed
+)
+
+// Service runs queries while this process leads. It is an api.Backend.
+type Service struct {
+	o    Options
+	ring *api.Ring
+
+	mu    sync.Mutex
+	reign *reign // nil while another one leads
+}
+
+// New makes a Service, which does nothing before Run.
+func New(o Options) *Service {
+	if o.MaxQueries == 0 {
+		o.MaxQueries = usualMaxQueries
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{o: o, ring: api.NewRing()}
+}
+
+// Run waits until this process leads, and then runs all queries, again and again until ctx is done.
+func (s *Service) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := s.lead(ctx)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		s.o.Log.Warn("this scheduler cannot lead", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(leadPause):
+		}
+	}
+}
+
+// lead waits for the leadership and holds it until it is lost or ctx is done.
+func (s *Service) lead(ctx context.Context) error {
+	l, err := s.o.Store.Lead(ctx, []byte(s.o.URL))
+	if err != nil {
+		return err
+	}
+	r := newReign(ctx, s, l)
+	err = r.begin()
+	if err == nil {
+		s.mu.Lock()
+		s.reign = r
+		s.mu.Unlock()
+		s.o.Log.Info("this scheduler leads", "term", l.Term())
+		<-r.ctx.Done()
+		s.o.Log.Info("this scheduler leads no longer", "term", l.Term())
+	}
+	s.mu.Lock()
+	s.reign = nil
+	s.mu.Unlock()
+	r.end()
+	return errors.Join(err, l.Resign())
+}
+
+// leads is the reign of this process; an error if there is none.
+func (s *Service) leads() (*reign, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reign == nil {
+		return nil, api.Errorf(api.NoLeader, "this scheduler does not lead any more; try again")
+	}
+	return s.reign, nil
+}
+
+// Lead implements api.Backend.
+func (s *Service) Lead() <-chan struct{} {
+	r, err := s.leads()
+	if err != nil {
+		return nil
+	}
+	return r.ctx.Done()
+}
+
+// Leader implements api.Backend.
+func (s *Service) Leader(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	url, err := s.o.Store.Leader(ctx)
+	if err != nil || string(url) == s.o.URL {
+		return "" // it does not lead yet
+	}
+	return string(url)
+}
+
+// Events implements api.Backend.
+func (s *Service) Events() *api.Ring { return s.ring }
+
+// Health implements api.Backend.
+func (s *Service) Health(ctx context.Context) api.Health {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	h := api.Health{Status: "standby", Store: "ok"}
+	url, err := s.o.Store.Leader(ctx)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		h.Status, h.Store = "trouble", err.Error()
+	}
+	h.URL = string(url)
+	r, err := s.leads()
+	if err != nil {
+		return h
+	}
+	h.Leader, h.Term, h.Cluster, h.URL = true, r.term, r.clusters.About(), s.o.URL
+	if h.Store == "ok" {
+		h.Status = "ok"
+	}
+	for _, q := range r.all() {
+		if !api.Ended(q.state()) {
+			h.Queries++
+		}
+	}
+	return h
+}
+
+// event tells what has happened.
+func (s *Service) event(kind, query string, data *api.EventData, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	s.ring.Add(api.Event{Type: kind, Query: query, Text: text, Data: data})
+	level := slog.LevelInfo
+	switch kind {
+	case api.EventCheckpoint:
+		level = slog.LevelDebug
+	case api.EventAlert, api.EventFailed, api.EventFailover:
+		level = slog.LevelWarn
+	}
+	s.o.Log.Log(context.Background(), level, text, "event", kind, "query", query)
+}

@@ -1,0 +1,234 @@
+package service
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"sluice/dataflow"
+	"sluice/dataflow/batch"
+	"sluice/metaquery"
+	"sluice/scheduler"
+	"sluice/scheduler/api"
+	"sluice/scheduler/shell"
+)
+
+const (
+	mostAlerts      = 20
+	alertPause      = 10 * time.Second // before the same text is an event again
+	checkpointPause = time.Second      // between two events of checkpoints
+)
+
+// watch notes what happens to a query. Its methods may be called from any goroutine.
+type watch struct {
+	q *query
+
+	mu         sync.Mutex
+	physical   *dataflow.Physical
+	running    bool            // a task has been launched or heard
+	seen       map[string]bool // tasks that have been
+	restarts   int64
+	checkpoint int64
+	completed  time.Time // when the checkpoint was heard of
+	told       time.Time // when a checkpoint was an event
+	alerts     []api.Alert
+	reports    map[string]metaquery.Report // the last one of each task
+	sums       map[string]metaquery.OperatorReport
+	status     *shell.Status // the last one
+}
+
+func newWatch(q *query) *watch {
+	return &watch{q: q, reports: map[string]metaquery.Report{}, sums: map[string]metaquery.OperatorReport{}}
+}
+
+// begin notes that the query is about to run.
+func (w *watch) begin(p *dataflow.Physical) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.physical, w.running, w.seen = p, false, map[string]bool{}
+}
+
+// begun tells whether something of the query runs.
+func (w *watch) begun() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.running
+}
+
+func (w *watch) event(kind string, data *api.EventData, format string, args ...any) {
+	w.q.r.s.event(kind, w.q.record().Name, data, format, args...)
+}
+
+func (w *watch) observer() shell.Observer {
+	return shell.Observer{Alert: w.alert, Reported: w.reported, Launched: w.launched, Saved: w.saved}
+}
+
+// alert notes a message for the user.
+func (w *watch) alert(text string) {
+	now := time.Now().UTC()
+	w.mu.Lock()
+	again := slices.ContainsFunc(w.alerts, func(a api.Alert) bool { return a.Text == text && now.Sub(a.Time) < alertPause })
+	if !again {
+		w.alerts = append(w.alerts, api.Alert{Time: now, Text: text})
+		w.alerts = w.alerts[max(0, len(w.alerts)-mostAlerts):]
+	}
+	w.mu.Unlock()
+	if !again {
+		w.event(api.EventAlert, nil, "%s", text)
+	}
+}
+
+// heard notes that a task runs, and reports whether it is known to have run before.
+func (w *watch) heard(task string) (before bool) {
+	w.mu.Lock()
+	first := !w.running
+	w.running = true
+	before = w.seen[task]
+	w.seen[task] = true
+	w.mu.Unlock()
+	if first {
+		w.q.setTrouble("")
+		w.event(api.EventStarted, nil, "the query runs")
+	}
+	return before
+}
+
+func (w *watch) launched(l *scheduler.TaskLaunch) {
+	before := w.heard(l.ID.Task)
+	data := &api.EventData{Task: l.ID.Task, Worker: string(l.Worker), Generation: l.ID.Gen, Epoch: wire(l.Checkpoint)}
+	task := w.physical.Task(l.ID.Task)
+	if !before && (task == nil || !task.Standby) {
+		w.event(api.EventLaunched, data, "task %s is launched on %s, generation %d", l.ID.Task, l.Worker, l.ID.Gen)
+		return
+	}
+	w.mu.Lock()
+	w.restarts++
+	w.mu.Unlock()
+	w.event(api.EventFailover, data, "task %s is launched again on %s, generation %d, from checkpoint %d", l.ID.Task, l.Worker, l.ID.Gen, l.Checkpoint)
+}
+
+func (w *watch) saved(r *scheduler.Record) {
+	now := time.Now().UTC()
+	w.mu.Lock()
+	changed := r.Checkpoint != w.checkpoint
+	if changed {
+		w.checkpoint, w.completed = r.Checkpoint, now
+	}
+	tell := changed && r.Checkpoint != 0 && (now.Sub(w.told) >= checkpointPause || r.Checkpoint == metaquery.LastEpoch)
+	if tell {
+		w.told = now
+	}
+	w.mu.Unlock()
+	if !tell {
+		return
+	}
+	text := fmt.Sprintf("checkpoint %d is complete", r.Checkpoint)
+	if r.Checkpoint == metaquery.LastEpoch {
+		text = "the last checkpoint is complete"
+	}
+	w.event(api.EventCheckpoint, &api.EventData{Epoch: wire(r.Checkpoint)}, "%s", text)
+}
+
+// reported adds up what a task reports. What a task has done again after a failure counts again.
+func (w *watch) reported(_ scheduler.WorkerID, r *metaquery.Report) {
+	w.heard(r.From.Task)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := w.reports[r.From.Task]
+	if r.From.Gen < last.From.Gen || r.From.Gen == last.From.Gen && r.Seq < last.Seq {
+		return
+	}
+	if r.From.Gen > last.From.Gen {
+		for _, o := range last.Operators {
+			w.sums[o.Name] = plus(w.sums[o.Name], o)
+		}
+	}
+	w.reports[r.From.Task] = *r
+}
+
+func plus(a, b metaquery.OperatorReport) metaquery.OperatorReport {
+	return metaquery.OperatorReport{
+		Name: b.Name, In: a.In + b.In, Out: a.Out + b.Out, Skipped: a.Skipped + b.Skipped, Dead: a.Dead + b.Dead,
+		Late: a.Late + b.Late, Lost: a.Lost + b.Lost, Gaps: a.Gaps + b.Gaps,
+	}
+}
+
+// fill adds to a query what is known of it.
+func (w *watch) fill(q *api.Query) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q.Restarts, q.Alerts = w.restarts, slices.Clone(w.alerts)
+	q.Checkpoint = wire(w.checkpoint)
+	if !w.completed.IsZero() {
+		at := w.completed
+		q.CheckpointTime = &at
+	}
+	if w.status != nil {
+		fillStatus(q, w.status)
+	}
+	if w.physical == nil {
+		return
+	}
+	now := map[string]metaquery.OperatorReport{}
+	for _, r := range w.reports {
+		for _, o := range r.Operators {
+			now[o.Name] = plus(now[o.Name], o)
+		}
+	}
+	for _, op := range w.physical.Graph.Operators {
+		if op.Type == dataflow.NetReader || op.Type == dataflow.NetWriter {
+			continue
+		}
+		o := plus(w.sums[op.Name], now[op.Name])
+		q.Operators = append(q.Operators, api.Operator{
+			Name: op.Name, Type: op.Type, In: o.In, Out: o.Out, Skipped: o.Skipped, Dead: o.Dead, Late: o.Late,
+			Lost: o.Lost, Gaps: o.Gaps,
+		})
+	}
+	q.Watermark = w.watermark()
+}
+
+// watermark is the least of the tasks that have sources, nil if one is not known or all have ended.
+func (w *watch) watermark() *time.Time {
+	least := batch.MaxWatermark
+	for _, task := range w.physical.Tasks {
+		if slices.ContainsFunc(task.Operators, func(op *dataflow.Operator) bool { return op.Desc.Source() }) {
+			least = min(least, w.reports[task.Name].Watermark)
+		}
+	}
+	if least <= 0 || least == batch.MaxWatermark {
+		return nil
+	}
+	t := time.UnixMicro(least).UTC()
+	return &t
+}
+
+// fillStatus adds what the core says.
+func fillStatus(q *api.Query, s *shell.Status) {
+	q.Term, q.Checkpoint = s.Term, wire(s.Checkpoint)
+	for _, worker := range s.Workers {
+		q.Processes = append(q.Processes, api.Worker{ID: string(worker.ID), Addr: worker.Addr, About: s.About[worker.ID]})
+	}
+	for _, t := range s.Tasks {
+		q.Tasks = append(q.Tasks, api.Task{
+			Name: t.Task, State: string(t.State), Role: string(t.Role), Worker: string(t.Worker), Generation: t.Gen,
+			Epoch: wire(t.Epoch), Unprotected: t.Unprotected, Waits: t.Report.Waits, Backlog: t.Report.Backlog,
+			Retained: t.Report.Retained, Received: t.Report.Received,
+		})
+	}
+	if s.Plan != nil {
+		q.Plan = &api.Plan{Attempt: s.Plan.Attempt, Epoch: s.Plan.Epoch}
+	}
+	for _, l := range s.Losses {
+		q.Losses = append(q.Losses, api.Loss{Task: l.Task, First: l.First, Last: wire(l.Last)})
+	}
+}
+
+// wire is an epoch in JSON, where numbers as large as the last one lose digits.
+func wire(epoch int64) int64 {
+	if epoch == metaquery.LastEpoch {
+		return api.Last
+	}
+	return epoch
+}

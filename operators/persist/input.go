@@ -66,10 +66,11 @@ func (i *Input) Read(p []byte) (int, error) {
 	if err := i.log.Append(i.held); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrKeep, err)
 	}
-	n := copy(p, i.held) // if it has become shorter since, the log has the rest
-	i.at += int64(n)
 	i.held = nil
-	return n, nil
+	// Not what was held: the place may be another one since.
+	n, err := i.log.ReadAt(p, i.at)
+	i.at += int64(n)
+	return n, err
 }
 
 // readOrigin reads at most most bytes of the input into buf, if it is that of the log's last part.

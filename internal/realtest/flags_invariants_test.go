@@ -2,5 +2,4 @@
 
 package realtest
 
-// buildFlags are those with which the program is built: with the checks that these tests have as well.
-var buildFlags = []string{"-tags", "invariants"}
+func init() { buildFlags = append(buildFlags, "-tags", "invariants") }

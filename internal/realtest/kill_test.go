@@ -10,7 +10,7 @@ import (
 
 // usual is the rows of most tests, and usualArgs how they are run: for some seconds.
 var (
-	usual     = data{rows: 45_000, seed: 3}
+	usual     = data{rows: 36_000, seed: 3}
 	usualArgs = []string{"--nodes", "3", "--checkpoint", "200ms", "--set", "a.rate=15000", "--set", "b.rate=7500"}
 )
 

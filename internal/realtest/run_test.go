@@ -19,8 +19,12 @@ import (
 	"sluice/scheduler/local"
 )
 
-// program is the path of the program under test.
-var program string
+// program is the path of the program under test, and buildFlags are those with which it is built: with the checks
+// that these tests have.
+var (
+	program    string
+	buildFlags []string
+)
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "realtest")

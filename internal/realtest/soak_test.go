@@ -53,12 +53,17 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	args := []string{
 		"--nodes", fmt.Sprint(nodes), "--checkpoint", s.one("50ms", "200ms", "1s"),
 		"--transport", s.one("tcp", "ipc", "plain-tcp", "lz4+tcp", "zstd+ipc"), "--fsync", s.one("never", "grouped", "always"),
-		"--set", "a.rate=" + s.one("5000", "20000", "40000"), "--set", "b.rate=" + s.one("2500", "10000", "40000"),
+	}
+	d := data{rows: 20_000 + 20_000*s.r.IntN(4), seed: uint64(s.r.IntN(3))}
+	if s.r.IntN(3) > 0 {
+		args = append(args, "--set", "a.rate="+s.one("5000", "20000", "40000"), "--set", "b.rate="+s.one("2500", "10000", "40000"))
+	} else {
+		d.rows = 300_000 // read as fast as it goes, in epochs that are counted
 	}
 	if s.r.IntN(3) == 0 && !strings.Contains(rules, `"partition"`) {
 		args = append(args, "-p", s.one("2", "3"))
 	}
-	s.q = newQuery(t, everything, data{rows: 20_000 + 20_000*s.r.IntN(4), seed: uint64(s.r.IntN(3))}, rules, args...)
+	s.q = newQuery(t, everything, d, rules, args...)
 	if s.r.IntN(3) == 0 {
 		s.disk = mount(t, 48<<20)
 	}

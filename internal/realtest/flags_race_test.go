@@ -1,0 +1,5 @@
+//go:build race
+
+package realtest
+
+func init() { buildFlags = append(buildFlags, "-race") }

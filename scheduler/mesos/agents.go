@@ -77,8 +77,12 @@ func (c *Core) inverseOffers(list []pb.InverseOffer) {
 }
 
 func (c *Core) rescindInverse(id string) {
-	for _, a := range c.agents {
+	for _, a := range c.sortedAgents() {
+		before := len(a.inverse)
 		a.inverse = slices.DeleteFunc(a.inverse, func(o pb.OfferID) bool { return o.Value == id })
+		if before > 0 && len(a.inverse) == 0 {
+			c.stay(a.id)
+		}
 	}
 }
 
@@ -100,7 +104,7 @@ func (c *Core) maintain() {
 		}
 		for _, w := range c.sorted() {
 			if w.rec.Agent == a.id {
-				c.move(w, a.inverseSince)
+				c.move(w)
 			}
 		}
 		switch {
@@ -111,6 +115,21 @@ func (c *Core) maintain() {
 			c.alert("", fmt.Sprintf("workers on agent %s (%s) could not move away within %v: no other agent has what they need", a.hostname, a.id, c.cfg.MoveTimeout))
 			c.answerInverse(sched.Call_DECLINE_INVERSE_OFFERS, a.inverse)
 			a.inverse = nil
+			c.stay(a.id)
+		}
+	}
+}
+
+// stay takes back that workers are to leave an agent.
+func (c *Core) stay(agent string) {
+	for _, w := range c.sorted() {
+		if w.rec.Agent != agent || w.replaced.IsZero() || !w.rec.Killed.IsZero() {
+			continue
+		}
+		w.replaced = time.Time{}
+		if q := c.queries[w.rec.Query]; q != nil && q.moving > 0 {
+			q.moving--
+			q.missing = max(q.missing-1, 0)
 		}
 	}
 }
@@ -120,7 +139,7 @@ func (c *Core) maintain() {
 const settled = 2 * time.Second
 
 // move asks for another worker, and kills this one when that runs.
-func (c *Core) move(w *worker, since time.Time) {
+func (c *Core) move(w *worker) {
 	q := c.queries[w.rec.Query]
 	if !w.rec.Killed.IsZero() {
 		return
@@ -129,13 +148,14 @@ func (c *Core) move(w *worker, since time.Time) {
 		c.kill(w.id)
 		return
 	}
-	if !w.replaced {
-		w.replaced = true
+	if w.replaced.IsZero() {
+		w.replaced = c.now
 		c.start(&Start{Query: q.name, N: 1})
+		q.moving++
 		return
 	}
 	for _, x := range c.sorted() {
-		if x.rec.Query != q.name || x.rec.Began.Before(since) || x.replaces || !x.rec.Killed.IsZero() || !x.rec.Lost.IsZero() ||
+		if x.rec.Query != q.name || x.rec.Began.Before(w.replaced) || x.replaces || !x.rec.Killed.IsZero() || !x.rec.Lost.IsZero() ||
 			x.rec.Agent == w.rec.Agent || x.ran.IsZero() || c.now.Sub(x.ran) < settled {
 			continue
 		}

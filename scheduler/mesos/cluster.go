@@ -1,7 +1,9 @@
 package mesos
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"sluice/scheduler"
@@ -12,31 +14,45 @@ import (
 type cluster struct {
 	f      *Framework
 	query  string
-	ended  *queue[shell.Ended]
-	alerts *queue[string]
-	// The channels behind the queues.
-	endedOut  chan shell.Ended
-	alertsOut chan string
+	ended  chan shell.Ended
+	alerts chan string
+	over   bool // closed, and all have ended; guarded by f.mu
 }
+
+// What a shell may leave untaken: more ends are kept elsewhere, more alerts are in the log only.
+const (
+	endsKept   = 1024
+	alertsKept = 64
+)
 
 // Cluster gives the workers of a query to its shell. One that was given before is of no use any more: a query has
 // one shell. Workers that an earlier scheduler has started for the query are part of it, and are told the
 // address of the control stream.
 func (f *Framework) Cluster(query string, need Need, executor ExecutorSpec) (shell.Cluster, error) {
-	if err := need.Validate(); err != nil {
+	if err := f.check(need); err != nil {
 		return nil, fmt.Errorf("query %q: %w", query, err)
 	}
-	c := &cluster{
-		f: f, query: query, ended: newQueue[shell.Ended](), alerts: newQueue[string](),
-		endedOut: make(chan shell.Ended), alertsOut: make(chan string),
-	}
+	c := &cluster{f: f, query: query, ended: make(chan shell.Ended, endsKept), alerts: make(chan string, alertsKept)}
 	f.mu.Lock()
 	f.clusters[query] = c
 	f.mu.Unlock()
-	f.spawn(func() { c.ended.pump(c.endedOut, f.done) })
-	f.spawn(func() { c.alerts.pump(c.alertsOut, f.done) })
 	f.handle(Event{Query: &Query{Name: query, Need: need, Executor: executor}})
 	return c, nil
+}
+
+// tell says that a worker has ended. It does not wait for the shell.
+func (c *cluster) tell(e shell.Ended) {
+	select {
+	case c.ended <- e:
+		return
+	default:
+	}
+	c.f.spawn(func() {
+		select {
+		case c.ended <- e:
+		case <-c.f.done:
+		}
+	})
 }
 
 // Start implements shell.Cluster.
@@ -45,7 +61,7 @@ func (c *cluster) Start(n int) { c.f.handle(Event{Start: &Start{Query: c.query, 
 // Kill implements shell.Cluster.
 func (c *cluster) Kill(id scheduler.WorkerID) {
 	if !c.Known(id) {
-		c.ended.put(shell.Ended{ID: id, Status: "has ended before"})
+		c.tell(shell.Ended{ID: id, Status: "has ended before"})
 		return
 	}
 	c.f.handle(Event{Kill: id})
@@ -60,7 +76,7 @@ func (c *cluster) Known(id scheduler.WorkerID) bool {
 }
 
 // Ended implements shell.Cluster.
-func (c *cluster) Ended() <-chan shell.Ended { return c.endedOut }
+func (c *cluster) Ended() <-chan shell.Ended { return c.ended }
 
 // About implements shell.Cluster.
 func (c *cluster) About(id scheduler.WorkerID) string {
@@ -73,20 +89,71 @@ func (c *cluster) About(id scheduler.WorkerID) string {
 }
 
 // Alerts implements shell.Cluster.
-func (c *cluster) Alerts() <-chan string { return c.alertsOut }
+func (c *cluster) Alerts() <-chan string { return c.alerts }
 
 // Close implements shell.Cluster.
 func (c *cluster) Close(grace time.Duration) {
 	c.f.handle(Event{Close: &Close{Query: c.query}})
-	c.f.spawn(func() {
-		late := time.NewTimer(grace)
-		defer late.Stop()
+	c.f.spawn(func() { c.finish(grace) })
+}
+
+// finish waits for the workers to end, kills those that are late, and forgets the query.
+func (c *cluster) finish(grace time.Duration) {
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	look := time.NewTicker(tick)
+	defer look.Stop()
+	for c.f.has(c.query) {
 		select {
 		case <-c.f.done:
+			return
 		case <-late.C:
 			c.f.handle(Event{Close: &Close{Query: c.query, Kill: true}})
+		case <-look.C:
 		}
-	})
+	}
+	c.f.mu.Lock()
+	c.over = true
+	c.f.mu.Unlock()
+	c.f.handle(Event{Forget: c.query})
+}
+
+// has says whether a query has workers.
+func (f *Framework) has(query string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, w := range f.core.workers {
+		if w.rec.Query == query {
+			return true
+		}
+	}
+	return false
+}
+
+// forget lets go of a query, unless it has been given to another shell since.
+func (f *Framework) forget(query string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c := f.clusters[query]; c != nil && c.over {
+		delete(f.clusters, query)
+	}
+}
+
+// check says whether the framework can ever have what a worker needs.
+func (f *Framework) check(n Need) error {
+	if err := n.Validate(); err != nil {
+		return err
+	}
+	roles := f.opts.Config.withDefaults().Roles
+	for _, r := range n.Roles {
+		if !slices.Contains(roles, r) {
+			return fmt.Errorf("mesos: role %q is none of the scheduler's roles %q", r, roles)
+		}
+	}
+	if n.GPUs > 0 && !f.opts.GPUs {
+		return errors.New("mesos: GPUs are needed, but the scheduler does not ask for agents that have some")
+	}
+	return nil
 }
 
 // ended tells the shell of a query that a worker has ended.
@@ -95,7 +162,7 @@ func (f *Framework) ended(e *Ended) {
 	c := f.clusters[e.Query]
 	f.mu.Unlock()
 	if c != nil {
-		c.ended.put(shell.Ended{ID: e.ID, Status: e.Status, Quick: e.Quick})
+		c.tell(shell.Ended{ID: e.ID, Status: e.Status, Quick: e.Quick})
 	}
 }
 
@@ -109,8 +176,12 @@ func (f *Framework) alert(a *Alert) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, c := range f.clusters {
-		if a.Query == "" || a.Query == name {
-			c.alerts.put(a.Text)
+		if a.Query != "" && a.Query != name {
+			continue
+		}
+		select {
+		case c.alerts <- a.Text:
+		default: // the log has it
 		}
 	}
 }

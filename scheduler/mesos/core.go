@@ -43,6 +43,8 @@ type Core struct {
 	reconcileAt time.Time // the next explicit reconciliation, zero if all have answered
 	reconciled  int       // how many there were since the subscription
 	implicitAt  time.Time
+	toldError   string
+	toldErrorAt time.Time
 	strangers   map[string]time.Time // tasks of nobody, and when they were last killed
 }
 
@@ -61,6 +63,7 @@ type query struct {
 	executor ExecutorSpec
 	closed   bool
 	missing  int // workers to launch
+	moving   int // those of them that are to replace workers on agents that are to be maintained
 	quick    int // workers in a row that ended soon
 	// notBefore is when the next worker may be launched after some have ended soon.
 	notBefore time.Time
@@ -93,6 +96,7 @@ type Event struct {
 	Kill    scheduler.WorkerID
 	Close   *Close
 	Retain  *Retain
+	Forget  string // a query that is closed
 }
 
 // Events, for Event.
@@ -144,6 +148,8 @@ type Action struct {
 	Save       *Save
 	Ended      *Ended
 	Alert      *Alert
+	// Forgotten is a query of which nothing more comes.
+	Forgotten string
 }
 
 // Actions, for Action.
@@ -238,6 +244,11 @@ func (c *Core) Handle(e Event) []Action {
 		c.closeQuery(e.Close)
 	case e.Retain != nil:
 		c.retain(e.Retain)
+	case e.Forget != "":
+		if q := c.queries[e.Forget]; q != nil && q.closed {
+			delete(c.queries, e.Forget)
+			c.do(Action{Forgotten: e.Forget})
+		}
 	}
 	c.advance()
 	return c.taken()
@@ -287,7 +298,7 @@ func (c *Core) closeQuery(e *Close) {
 	if q == nil {
 		return
 	}
-	q.missing, q.closed = 0, true
+	q.missing, q.moving, q.closed = 0, 0, true
 	if e.Kill {
 		c.killAll(func(w *worker) bool { return w.rec.Query == e.Query })
 	}
@@ -297,7 +308,7 @@ func (c *Core) retain(r *Retain) {
 	c.killAll(func(w *worker) bool { return !slices.Contains(r.Queries, w.rec.Query) })
 	for name, q := range c.queries {
 		if !slices.Contains(r.Queries, name) && q.missing > 0 {
-			q.missing, q.closed = 0, true
+			q.missing, q.moving, q.closed = 0, 0, true
 		}
 	}
 }

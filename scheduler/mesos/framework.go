@@ -146,7 +146,13 @@ func (f *Framework) handle(e Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e.Now, e.Jitter = time.Now(), rand.Float64()
-	f.actions.put(f.core.Handle(e)...)
+	actions := f.core.Handle(e)
+	f.actions.put(actions...)
+	for _, a := range actions {
+		if s := f.session; s != nil && a.Disconnect == s.sub {
+			s.cancel() // a call under way must not hold it up
+		}
+	}
 }
 
 // tick lets the core look at the time, and hears which master leads.
@@ -226,6 +232,8 @@ func (f *Framework) do(a Action) error {
 		f.ended(a.Ended)
 	case a.Alert != nil:
 		f.alert(a.Alert)
+	case a.Forgotten != "":
+		f.forget(a.Forgotten)
 	}
 	return nil
 }

@@ -167,6 +167,7 @@ func (c *Core) compare(a, b *offered) int {
 func (c *Core) launch(q *query, g *offered) {
 	c.next++
 	q.missing--
+	q.moving = max(q.moving-1, 0)
 	id := fmt.Sprintf("w%d-%s", c.next, c.cfg.NewID())
 	t := g.pool.take(q.need)
 	w := &worker{id: scheduler.WorkerID(id), answered: true, nextKill: c.now, rec: workerRecord{

@@ -34,21 +34,3 @@ func (q *queue[T]) takeAll() []T {
 	q.items = nil
 	return items
 }
-
-// pump hands the elements over to a channel until stop is closed.
-func (q *queue[T]) pump(to chan<- T, stop <-chan struct{}) {
-	for {
-		select {
-		case <-stop:
-			return
-		case <-q.ready:
-		}
-		for _, item := range q.takeAll() {
-			select {
-			case <-stop:
-				return
-			case to <- item:
-			}
-		}
-	}
-}

@@ -167,7 +167,11 @@ func (p pool) takePorts(n int) (out []pb.Resource, ports []uint64) {
 				r.Ranges.Range = r.Ranges.Range[1:]
 				continue
 			}
-			piece = append(piece, pb.Value_Range{Begin: first.Begin, End: first.Begin})
+			if last := len(piece) - 1; last >= 0 && piece[last].End+1 == first.Begin {
+				piece[last].End = first.Begin
+			} else {
+				piece = append(piece, pb.Value_Range{Begin: first.Begin, End: first.Begin})
+			}
 			ports = append(ports, first.Begin)
 			first.Begin++
 		}

@@ -27,10 +27,12 @@ func (c *Core) connection() {
 	}
 }
 
-// subscribe says SUBSCRIBE with an id that is stored already, at both places that Mesos looks at.
+// subscribe says SUBSCRIBE with an id that is stored before, at both places that Mesos looks at. It is stored each
+// time: a scheduler that does not lead any more cannot, and so does not take the framework from the one that leads.
 func (c *Core) subscribe() {
 	c.sub++
 	c.phase, c.since = connecting, c.now
+	c.save(frameworkPath, frameworkRecord{ID: c.id, Since: c.now})
 	timeout, checkpoint := c.cfg.FailoverTimeout.Seconds(), true
 	info := &pb.FrameworkInfo{
 		ID: &pb.FrameworkID{Value: c.id}, User: c.cfg.User, Name: c.cfg.Name, Roles: c.cfg.Roles,
@@ -65,7 +67,7 @@ func optional(s string) *string {
 // quickly is how long a subscription must last to be none that came to nothing.
 const quickly = 5 * time.Second
 
-// disconnected ends the subscription and plans the next one.
+// disconnected ends the subscription and plans the next one. The cause is for the user, "" if that is told already.
 func (c *Core) disconnected(cause string) {
 	if c.phase == subscribed && c.now.Sub(c.since) >= quickly {
 		c.fails = 0
@@ -80,7 +82,7 @@ func (c *Core) disconnected(cause string) {
 	for _, a := range c.agents {
 		a.inverse = nil
 	}
-	if wasUp || c.fails == 5 || c.fails%20 == 0 {
+	if cause != "" && (wasUp || c.fails == 5 || c.fails%20 == 0) {
 		c.alert("", fmt.Sprintf("the connection to the Mesos master: %s; trying again", cause))
 	}
 }
@@ -93,11 +95,8 @@ func (c *Core) leader() {
 	c.fails, c.retryAt = 0, c.now
 }
 
-// renew registers under another id. It is stored before anything is said with it.
-func (c *Core) renew() {
-	c.id = "sluice-" + c.cfg.NewID()
-	c.save(frameworkPath, frameworkRecord{ID: c.id, Since: c.now})
-}
+// renew makes another id to register under.
+func (c *Core) renew() { c.id = "sluice-" + c.cfg.NewID() }
 
 // received takes an event of the master.
 func (c *Core) received(r *Received) {
@@ -142,12 +141,15 @@ func (c *Core) subscribed(s *sched.Event_Subscribed) {
 	}
 	for _, w := range c.workers {
 		w.answered = w.rec.Framework != c.id
-		w.nextKill = c.now
+		w.nextKill, w.kills, w.nextMove, w.moves = c.now, 0, c.now, 0
 	}
 	c.reconcileAt, c.reconciled = c.now, 0
 	c.implicitAt = c.now.Add(c.cfg.Implicit)
 	c.reviveDue = false
 }
+
+// errorAgain is after how long the user is told the same error again.
+const errorAgain = 5 * time.Minute
 
 // failed takes an ERROR, after which the stream is of no use.
 func (c *Core) failed(message string) {
@@ -156,10 +158,11 @@ func (c *Core) failed(message string) {
 		c.removed()
 	case strings.Contains(message, "failed over"):
 		c.alert("", "another scheduler has subscribed as the same Mesos framework; only one may use this store")
-	default:
+	case message != c.toldError || c.now.Sub(c.toldErrorAt) > errorAgain:
+		c.toldError, c.toldErrorAt = message, c.now
 		c.alert("", "the Mesos master says: "+message)
 	}
-	c.disconnected(message)
+	c.disconnected("")
 }
 
 // removed is the end of the framework: Mesos ends all of its tasks, and says no more about them.

@@ -96,9 +96,24 @@ func (c *Core) lose(w *worker, text string) {
 		return
 	}
 	w.lose(c.now)
+	if w.rec.State == "" {
+		c.replaceUnborn(w)
+	}
 	c.saveWorker(w)
 	c.alert(w.rec.Query, fmt.Sprintf("worker %s on %s: %s; if the scheduler does not hear it either, it counts as ended %v after it was given up",
 		w.id, w.about(), text, c.cfg.Silence+c.cfg.Margin))
+}
+
+// replaceUnborn gives up a worker that is lost before Mesos has said anything of it. The scheduler may wait for
+// it, so another one is launched at once.
+func (c *Core) replaceUnborn(w *worker) {
+	if !w.rec.Killed.IsZero() {
+		return
+	}
+	w.markKilled(c.now)
+	if q := c.queries[w.rec.Query]; q != nil && !q.closed {
+		c.start(&Start{Query: q.name, N: 1})
+	}
 }
 
 // acknowledge answers an update that has a uuid; those of the master have none.

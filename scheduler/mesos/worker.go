@@ -48,10 +48,13 @@ type worker struct {
 	uuid     string // of the last update that was handled
 	exit     string // how its executor ended
 	nextKill time.Time
+	kills    int    // how often KILL was said since the subscription
 	control  string // where it should look for the scheduler, "" if that is known to it
 	nextMove time.Time
-	replaced bool      // another one was asked for, since its agent is to be maintained
-	replaces bool      // it is the other one
+	moves    int
+	replaces bool // it was launched for one whose agent is to be maintained
+	// replaced is when another one was asked for, since its agent is to be maintained.
+	replaced time.Time
 	ran      time.Time // since when it runs
 }
 
@@ -70,7 +73,7 @@ func (w *worker) markKilled(now time.Time) {
 }
 
 // address makes the worker look for the scheduler elsewhere.
-func (w *worker) address(control string) { w.control, w.nextMove = control, time.Time{} }
+func (w *worker) address(control string) { w.control, w.nextMove, w.moves = control, time.Time{}, 0 }
 
 // about says where the worker runs.
 func (w *worker) about() string {
@@ -142,12 +145,19 @@ func (c *Core) nag() {
 	}
 }
 
+// pause is the one before something is said again, doubled each time up to sixteenfold.
+func (c *Core) pause(said *int) time.Duration {
+	p := c.cfg.Repeat << min(*said, 4)
+	*said++
+	return p
+}
+
 // nagKill says KILL, and ends the whole executor if that has not helped.
 func (c *Core) nagKill(w *worker) {
 	if w.rec.Killed.IsZero() || c.now.Before(w.nextKill) {
 		return
 	}
-	w.nextKill = c.now.Add(c.cfg.Repeat)
+	w.nextKill = c.now.Add(c.pause(&w.kills))
 	c.killTask(string(w.id), w.rec.Agent)
 	if c.now.Sub(w.rec.Killed) > c.cfg.KillGrace {
 		c.call(&sched.Call{Type: sched.Call_SHUTDOWN, Shutdown: &sched.Call_Shutdown{
@@ -172,7 +182,7 @@ func (c *Core) nagMove(w *worker) {
 	if w.control == "" || c.now.Before(w.nextMove) || !w.rec.Killed.IsZero() {
 		return
 	}
-	w.nextMove = c.now.Add(c.cfg.Repeat)
+	w.nextMove = c.now.Add(c.pause(&w.moves))
 	c.call(&sched.Call{Type: sched.Call_MESSAGE, Message: &sched.Call_Message{
 		AgentID: pb.AgentID{Value: w.rec.Agent}, ExecutorID: pb.ExecutorID{Value: string(w.id)}, Data: []byte(w.control),
 	}})
@@ -192,7 +202,7 @@ func (c *Core) overdue() {
 			c.end(w, fmt.Sprintf("could not be reached since %s; it has ended by itself", w.rec.Lost.UTC().Format(time.RFC3339)), false)
 			continue
 		}
-		if w.rec.State == "" && w.rec.Killed.IsZero() && w.rec.Lost.IsZero() && c.now.Sub(w.rec.Began) > c.cfg.LaunchTimeout {
+		if w.rec.State == "" && w.rec.Killed.IsZero() && c.now.Sub(w.rec.Began) > c.cfg.LaunchTimeout {
 			c.alert(w.rec.Query, fmt.Sprintf("worker %s on %s has not begun within %v; it is given up", w.id, w.about(), c.cfg.LaunchTimeout))
 			c.kill(w.id)
 		}

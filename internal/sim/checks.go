@@ -57,7 +57,7 @@ func (c *checks) saved(w *world, r *scheduler.Record) {
 	c.stopping = r.Stop != 0
 	for _, t := range r.Changes {
 		name := t.Operator + "." + t.Param
-		if !slices.ContainsFunc(c.changes[name], func(o metaquery.Tuple) bool { return o.Epoch == t.Epoch && o.Value == t.Value }) {
+		if !slices.ContainsFunc(c.changes[name], func(o metaquery.Tuple) bool { return o.Epoch == t.Epoch && o.Seq == t.Seq }) {
 			c.changes[name] = append(c.changes[name], t)
 			w.counts["changes"]++
 			w.tracef("change: %s = %s at %d", name, t.Value, t.Epoch)

@@ -42,6 +42,7 @@ type plan struct {
 	Notice     int64 // most time until the end of a worker is noticed
 	KillDelay  int64
 	Patience   int64 // after so long without anything moving the run is stuck
+	MostSteps  int64 // after which something goes round in circles
 
 	// Faults. Those with a number end after so many; the rest are chances.
 	Faults      int   // ends of workers and schedulers, and cut-offs
@@ -65,7 +66,7 @@ func calm(seed uint64, shape string, rewrites ...string) plan {
 	return plan{
 		Seed: seed, Shape: shape, Rewrites: rewrites, LeastRows: 5, MostRows: 40, Span: 2 * second, Every: 4, Flight: 3,
 		Workers: 3, Liveness: second, Latency: 3 * millisecond, CutDelay: 10 * millisecond, MostFlying: 50,
-		Takeover: second, Notice: 300 * millisecond, KillDelay: second, Patience: 60 * second,
+		Takeover: second, Notice: 300 * millisecond, KillDelay: second, Patience: 60 * second, MostSteps: 3_000_000,
 	}
 }
 

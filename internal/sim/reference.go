@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -124,7 +125,9 @@ func (r *reference) changes() []metaquery.Tuple {
 	for _, name := range sorted(r.world.checks.changes) {
 		list = append(list, r.world.checks.changes[name]...)
 	}
-	slices.SortStableFunc(list, func(a, b metaquery.Tuple) int { return int(a.Epoch - b.Epoch) })
+	slices.SortStableFunc(list, func(a, b metaquery.Tuple) int {
+		return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Seq, b.Seq))
+	})
 	return list
 }
 

@@ -23,14 +23,25 @@ func zombies(p *plan) {
 	p.Every, p.Flight, p.Limits = 8, 4, executor.Limits{}
 }
 
+// changes asks for many of them, whose orders come late, while epochs go fast.
+func changes(p *plan) {
+	p.Sets, p.Slow, p.Lost, p.CutDelay, p.Interval, p.Every, p.Flight = 4, 0.5, 0.3, 0, 0, 8, 8
+	p.Span, p.LeastRows, p.MostRows, p.StopAt, p.Endless = 3*second, 30, 50, 0, false
+}
+
 var rules = map[string]without{
 	"prev":    {100, func(p *plan) { p.Leaks = 0.05 }},
 	"brake":   {100, func(p *plan) { p.Limits.Retained = 1500 }},
 	"trimmed": {100, nil},
 	"endlog":  {50, nil},
-	"endany":  {600, nil},
-	"cross":   {100, nil},
-	"flush":   {50, nil},
+	"endany": {900, func(p *plan) {
+		p.Shape, p.Rewrites, p.Every, p.LeastRows, p.MostRows, p.Span = "chain", nil, 1, 1, 3, 0
+		p.Interval, p.Sets, p.StopAt, p.Endless, p.Workers = 0, 0, 0, false, 4
+		p.Faults, p.FaultEvery, p.Zombies = 6, 300*millisecond, 0
+		p.Latency, p.Slow, p.Lost, p.DiskSlow = 30*millisecond, 0.3, 0.3, 0.3
+	}},
+	"cross": {100, func(p *plan) { p.Interval, p.Every = 20*millisecond, 8 }},
+	"flush": {50, nil},
 	"chain": {200, func(p *plan) {
 		zombies(p)
 		p.Workers, p.Interval, p.Latency, p.SingleFile = 1, 20*millisecond, 300*millisecond, 0.5
@@ -44,15 +55,14 @@ var rules = map[string]without{
 	}},
 	"seal":       {200, func(p *plan) { zombies(p); p.Interval = 50 * millisecond }},
 	"controllog": {200, nil},
-	"hold":       {300, nil},
-	"allvote":    {300, nil},
-	"attempt": {300, func(p *plan) {
-		p.Sets, p.Slow, p.Lost, p.CutDelay, p.Interval, p.Every, p.Flight = 4, 0.5, 0.3, 0, 0, 8, 8
-		p.Span, p.LeastRows = 2*second, 30
-	}},
-	"dedup": {300, func(p *plan) {
-		p.Wide, p.LeastRows, p.MostRows, p.Span, p.Latency = true, 20, 30, 0, 30*millisecond
-		p.Faults, p.FaultEvery, p.Zombies, p.Workers, p.Limits.Window = 8, 100*millisecond, 0, 4, 600
+	"hold":       {300, changes},
+	"allvote":    {300, changes},
+	"attempt":    {300, changes},
+	"dedup": {100, func(p *plan) {
+		zombies(p)
+		p.Zombies, p.Faults, p.Workers, p.Latency, p.Interval, p.NoCheckpoints = 0, 10, 4, 100*millisecond, 0, false
+		p.Shape, p.Rewrites, p.Wide, p.LeastRows, p.MostRows, p.Span = "chain", nil, true, 20, 30, 0
+		p.Limits.Window = 600
 	}},
 	"logfirst": {50, nil},
 	"ranges":   {50, nil},
@@ -76,6 +86,7 @@ func TestRules(t *testing.T) {
 					r.prepare(&p)
 				}
 				p.Off = p.Off.With(protocol.Rule(i))
+				p.MostSteps = 300_000
 				got := p.run(nil)
 				if got.err == nil {
 					continue

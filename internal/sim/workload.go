@@ -187,7 +187,7 @@ func (w *world) drawEnds() {
 	for _, op := range w.workload.logical.Operators {
 		switch op.Type {
 		case "reader":
-			in := w.drawInput(int(w.between(int64(w.plan.LeastRows), int64(w.plan.MostRows))), w.plan.Span)
+			in := w.drawInput(int(w.between(int64(w.plan.LeastRows), int64(w.plan.MostRows))), w.between(w.plan.Span/8, w.plan.Span))
 			delay, _ := dataflow.ParseDuration(op.Value("watermark-delay"))
 			in.options = operators.EpochOptions{
 				Rows: int(w.between(1, 8)), WatermarkDelay: time.Duration(delay) * time.Microsecond,

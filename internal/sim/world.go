@@ -117,15 +117,12 @@ func (w *world) run() error {
 		w.now = e.at
 		e.do()
 		w.steps++
-		if w.err == nil && w.outcome == nil && (w.now-w.moved > w.plan.Patience || w.steps > maxSteps) {
+		if w.err == nil && w.outcome == nil && (w.now-w.moved > w.plan.Patience || w.steps > w.plan.MostSteps) {
 			w.fail("stuck: nothing has moved for %d ms (step %d)\n%s", (w.now-w.moved)/millisecond, w.steps, w.dump())
 		}
 	}
 	return w.err
 }
-
-// maxSteps ends a run in which something goes round in circles.
-const maxSteps = 3_000_000
 
 // trace keeps what happened last, or hands on all of it.
 type trace struct {

@@ -372,6 +372,10 @@ func (r *nodesRun) deploy(spec []byte) metaquery.Deploy {
 	}
 }
 
+// allocatorEnv keeps the C library from giving memory back to the kernel, and asking for it anew, for each
+// message of libzmq: a full frame is above the size from which it does so. Other C libraries ignore it.
+var allocatorEnv = []string{"MALLOC_MMAP_THRESHOLD_=4194304", "MALLOC_TRIM_THRESHOLD_=33554432"}
+
 // worker is the command of a worker process.
 func (r *nodesRun) worker(id scheduler.WorkerID, control string) *exec.Cmd {
 	// The program that runs, also if its file has been replaced since it was started.
@@ -380,6 +384,7 @@ func (r *nodesRun) worker(id scheduler.WorkerID, control string) *exec.Cmd {
 	if r.c.Keys != "" {
 		cmd.Args = append(cmd.Args, "--keys", r.c.Keys)
 	}
+	cmd.Env = append(slices.Clone(allocatorEnv), os.Environ()...) // what the user has set comes last, and wins
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.s.in, r.s.out, r.s.err
 	return cmd
 }

@@ -1,6 +1,7 @@
 // Command bench measures Sluice against the programs that a user would otherwise reach for, and the
-// engine alone against hand-written loops. It prints one table of speed and one of memory, all measured
-// in one run on the same data. See docs/benchmarks.md.
+// engine alone against hand-written loops, and queries on several processes against those on one. It prints
+// one table of speed and two of other figures, all measured in one run. `bench cluster` measures only what
+// concerns several processes. See docs/benchmarks.md.
 package main
 
 import (
@@ -24,6 +25,7 @@ type options struct {
 	only    *regexp.Regexp // jobs
 	peers   *regexp.Regexp
 	large   bool
+	cluster bool // nothing but what concerns several processes
 	profile string
 	dir     string // where data and outputs are kept
 	sluice  string // the program measured
@@ -34,6 +36,13 @@ type options struct {
 const largeFactor = 4
 
 func main() {
+	if len(os.Args) > 1 && (os.Args[1] == rawSender || os.Args[1] == rawReceiver) {
+		if err := runRaw(os.Args[1], os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	o, err := parseOptions(os.Args[1:], os.Stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -42,7 +51,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
 	}
-	if err := run(o, os.Stdout, os.Stderr); err != nil {
+	part := run
+	if o.cluster {
+		part = runCluster
+	}
+	if err := part(o, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -61,6 +74,9 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	f.StringVar(&o.profile, "cpuprofile", "", "measure nothing; run Sluice's side of the jobs in this process and write a CPU profile to this file")
 	f.StringVar(&o.dir, "data", "data", "folder for data and outputs")
 	f.StringVar(&o.sluice, "sluice", "../bin/sluice", "the sluice program")
+	if len(args) > 0 && args[0] == "cluster" {
+		o.cluster, args = true, args[1:]
+	}
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -110,6 +126,10 @@ func run(o *options, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
+	clusterResults, clusterFigures, err := measureCluster(o, progress)
+	if err != nil {
+		return err
+	}
 	figures, err := programMemory(o, results, progress)
 	if err != nil {
 		return err
@@ -126,8 +146,9 @@ func run(o *options, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	printResults(out, append(results, engineResults...))
-	printFigures(out, slices.Concat(figures, engineFigures, routeFigures, own))
+	printResults(out, slices.Concat(results, engineResults, clusterResults))
+	printFigures(out, "memory", slices.Concat(figures, engineFigures, routeFigures, own))
+	printFigures(out, "cluster", clusterFigures)
 	return wrong
 }
 

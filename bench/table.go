@@ -56,14 +56,14 @@ type figure struct {
 	aim   string
 }
 
-// printFigures prints the table of memory.
-func printFigures(w io.Writer, figures []figure) {
+// printFigures prints a table of figures under a title.
+func printFigures(w io.Writer, title string, figures []figure) {
 	if len(figures) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "memory\tmeasured\taim")
+	fmt.Fprintf(t, "%s\tmeasured\taim\n", title)
 	for _, f := range figures {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", f.what, f.value, f.aim)
 	}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// takeover is a pattern whose failover is measured.
+type takeover struct {
+	name, spec, rule string
+	task             string // whose process is killed
+	aim              string
+}
+
+var takeovers = []takeover{
+	{"no rule", "keys", "", "work", ""},
+	{"checkpoint", "keys", "checkpoint", "work.1", "below 2 s"},
+	{"standby", "keyless", "standby", "work.1", "below 1.5 s"},
+	{"hot standby", "keys", "hot-standby", "work.1", "below 100 ms"},
+}
+
+const (
+	failoverRows  = 400_000
+	failoverSteps = 1500 * time.Millisecond // how long a query runs before, more than one checkpoint, and how long it is watched at least
+	failoverMost  = 10 * time.Second        // how long it is watched at most
+)
+
+// failover measures for how long the output stands still when the process of an operator is killed.
+func (c *cluster) failover() ([]result, []figure, error) {
+	in, err := c.keyRows(fewKeys, failoverRows)
+	if err != nil {
+		return nil, nil, err
+	}
+	var figures []figure
+	gaps := make([][]time.Duration, len(takeovers))
+	usual := make([][]time.Duration, len(takeovers))
+	for range c.o.repeats {
+		for i, t := range takeovers {
+			before, gap, err := c.failOnce(t, in)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: %w", t.name, err)
+			}
+			fmt.Fprintf(c.progress, "failover: %s: %v\n", t.name, gap.Round(time.Millisecond))
+			gaps[i], usual[i] = append(gaps[i], gap), append(usual[i], before)
+		}
+	}
+	for i, t := range takeovers {
+		figures = append(figures, figure{fmt.Sprintf("failover, %s: longest gap in the output after kill -9 (before it)", t.name),
+			fmt.Sprintf("%s (%s)", millis(median(gaps[i])), millis(median(usual[i]))), t.aim})
+	}
+	return nil, figures, nil
+}
+
+// failOnce gives the longest gap of the output before and after the death of a process.
+func (c *cluster) failOnce(t takeover, in string) (before, after time.Duration, err error) {
+	q, err := c.start(t.spec, t.rule, in, "--nodes", "3")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer q.stop()
+	if err := q.await("the output grows", func() bool { return q.out.length() > 1000 }); err != nil {
+		return 0, 0, err
+	}
+	begin := time.Now()
+	time.Sleep(failoverSteps)
+	before = q.out.gap(begin, time.Now())
+	after, err = q.killAndWatch(t.task)
+	return before, after, err
+}
+
+// killAndWatch kills the process of a task, and gives the longest gap of the output after that.
+func (q *query) killAndWatch(task string) (time.Duration, error) {
+	killed := time.Now() // a little too early, by the time of asking where the task is
+	if err := q.kill(task); err != nil {
+		return 0, err
+	}
+	at := q.out.length()
+	time.Sleep(failoverSteps)
+	for end := killed.Add(failoverMost); time.Now().Before(end) && q.out.length() < at+1000; time.Sleep(watchPause) {
+		if err := q.ended(); err != nil {
+			return 0, err
+		}
+	}
+	time.Sleep(failoverSteps / 3)
+	return q.out.gap(killed, time.Now()), nil
+}
+
+// What the pause is measured with.
+const (
+	pauseRate = 400_000 // rows per second
+	pauseRows = 6_000_000
+	pauseTime = 3500 * time.Millisecond // at least three checkpoints
+)
+
+// pause measures what a checkpoint of many keys costs: the longest gap of the output over some checkpoints, and
+// without them; and how long the state takes to be there again when its process is killed.
+func (c *cluster) pause() ([]result, []figure, error) {
+	in, err := c.keyRows(manyKeys, pauseRows)
+	if err != nil {
+		return nil, nil, err
+	}
+	few, err := c.keyRows(fewKeys, failoverRows)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, small, err := c.failOnce(takeovers[0], few)
+	if err != nil {
+		return nil, nil, err
+	}
+	var figures []figure
+	for _, args := range [][]string{nil, {"--nodes", "3"}} {
+		name := "one process"
+		if args != nil {
+			name = strings.Join(args, " ")
+		}
+		off, _, err := c.pauseOnce(in, false, append([]string{"--checkpoint", "off"}, args...))
+		if err != nil {
+			return nil, nil, err
+		}
+		on, restore, err := c.pauseOnce(in, args != nil, args)
+		if err != nil {
+			return nil, nil, err
+		}
+		figures = append(figures, figure{"pause, " + name + ", a million keys: longest gap in the output over checkpoints (without)",
+			fmt.Sprintf("%s (%s)", millis(on), millis(off)), "below 50 ms"})
+		if args != nil {
+			figures = append(figures, figure{"restore, " + name + ", a million keys: longest gap after kill -9, more than with 100 keys",
+				fmt.Sprintf("%s, %s", millis(restore), millis(restore-small)), "below 3 s more"})
+		}
+	}
+	return nil, figures, nil
+}
+
+// pauseOnce gives the longest gap while nothing happens but checkpoints, and if asked the one after the death of
+// the process that has the keys.
+func (c *cluster) pauseOnce(in string, kill bool, args []string) (gap, restore time.Duration, err error) {
+	q, err := c.start("keys", "", in, append(args, "--set", fmt.Sprintf("source.rate=%d", pauseRate))...)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer q.stop()
+	// A row is one of some ten bytes: by then all keys are there.
+	if err := q.await("all keys are there", func() bool { return q.out.length() > 13*manyKeys }); err != nil {
+		return 0, 0, err
+	}
+	begin := time.Now()
+	time.Sleep(pauseTime)
+	gap = q.out.gap(begin, time.Now())
+	if err := q.ended(); err != nil || !kill {
+		return gap, 0, err
+	}
+	restore, err = q.killAndWatch("work")
+	return gap, restore, err
+}

@@ -2,8 +2,8 @@
 Package store keeps what a scheduler must not forget, for one machine in a directory and for a cluster in
 ZooKeeper, and says who leads.
 
-	s, err := store.OpenDir("/var/lib/sluice")
-	s, err := store.OpenZooKeeper(ctx, []string{"zk1:2181", "zk2:2181", "zk3:2181"}, "/sluice", store.Options{})
+	s, err := store.Open(ctx, "/var/lib/sluice", store.Options{})                    // a directory
+	s, err := store.Open(ctx, "zk://zk1:2181,zk2:2181,zk3:2181/sluice", store.Options{}) // ZooKeeper
 	defer s.Close()
 
 	l, err := s.Lead(ctx, []byte("http://10.0.0.1:8080")) // waits
@@ -82,9 +82,9 @@ the next term begins; files an hour later, with the first term that begins after
 Removals of up to 100 nodes are one transaction. Of more, those deepest down go first; the value that the call names
 is the last, so that an interrupted one can be repeated. Nodes that hold nothing any more are removed; List passes over any that is left.
 
-The candidate with the lowest number leads. It begins its term by a transaction in which its own node must be there. Its lead is a lease: it
-asks for its node and the term all the time, through the server that decides about sessions, and when no question that it sent in the last
-two thirds of the session timeout has been answered, it closes Lost. The servers give its node up after all of the
+The candidate with the lowest number leads. It begins its term by a transaction in which its own node must be there. Its lead is a lease: six times
+a session timeout it asks, by a transaction that changes nothing, whether its node is there and the term is its own; and when no question that it
+sent in the last two thirds of the timeout has been answered, it closes Lost. The servers give its node up after all of the
 timeout, counted from when they last got something; then the next one leads. So with a session of 3 s a standby leads
 about 3 s after the leader was killed. A leadership that has ended, and a Lead that was given up, remove their nodes as soon as a
 server can be reached; until then, or until the session ends, nobody else leads.

@@ -2,12 +2,15 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"sluice/internal/zktest"
 	"sluice/scheduler/store"
@@ -19,28 +22,20 @@ func TestMain(m *testing.M) {
 	os.Exit(zktest.Main(m))
 }
 
-// testSession is short, so that the death of a process is noticed soon.
-const testSession = 2 * time.Second
+// testSession is short, so that the death of a process is noticed soon; and long enough for a busy machine.
+const testSession = 3 * time.Second
 
-// open opens "dir:PATH", "zk:HOST:PORT/ROOT" or "zk:HOST:PORT/ROOT|DIRECTORY".
-func open(name string) (store.Store, error) {
-	kind, rest, _ := strings.Cut(name, ":")
-	switch kind {
-	case "dir":
-		return store.OpenDir(rest)
-	case "zk":
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		rest, dir, _ := strings.Cut(rest, "|")
-		host, root, _ := strings.Cut(rest, "/")
-		return store.OpenZooKeeper(ctx, []string{host}, "/"+root, store.Options{Session: testSession, LargeDir: dir})
-	}
-	return nil, fmt.Errorf("no store %q", name)
+// open opens a place as store.Open does; what stands behind "|" is the directory for large values.
+func open(place string) (store.Store, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	place, large, _ := strings.Cut(place, "|")
+	return store.Open(ctx, place, store.Options{Session: testSession, LargeDir: large})
 }
 
 func TestDir(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) string { return "dir:" + t.TempDir() }, open)
+	storetest.Run(t, func(t *testing.T) string { return t.TempDir() }, open)
 }
 
 var roots atomic.Int64
@@ -51,11 +46,50 @@ func freshRoot() string { return fmt.Sprintf("/test/%d-%d", os.Getpid(), roots.A
 func TestZooKeeper(t *testing.T) {
 	t.Parallel()
 	addr := zktest.Shared(t)
-	storetest.Run(t, func(*testing.T) string { return "zk:" + addr + freshRoot() }, open)
+	storetest.Run(t, func(*testing.T) string { return "zk://" + addr + freshRoot() }, open)
 }
 
 func TestZooKeeperWithFiles(t *testing.T) {
 	t.Parallel()
 	addr := zktest.Shared(t)
-	storetest.RunLarge(t, func(t *testing.T) string { return "zk:" + addr + freshRoot() + "|" + t.TempDir() }, open)
+	storetest.RunLarge(t, func(t *testing.T) string { return "zk://" + addr + freshRoot() + "|" + t.TempDir() }, open)
+}
+
+// TestNothingIsLeft: a store that was closed has no goroutines, also one whose leader and candidates were under way.
+func TestNothingIsLeft(t *testing.T) {
+	for _, place := range []string{t.TempDir(), "zk://" + zktest.Shared(t) + freshRoot()} {
+		ignore := goleak.IgnoreCurrent()
+		ctx, cancel := context.WithCancel(context.Background())
+		var stores []store.Store
+		for range 2 {
+			s, err := open(place)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stores = append(stores, s)
+		}
+		l, err := stores[0].Lead(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Store().Put(ctx, "x", make([]byte, 1<<20), 0); err != nil {
+			t.Fatal(err)
+		}
+		waited := make(chan error, 1)
+		go func() {
+			_, err := stores[1].Lead(ctx, nil)
+			waited <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		for _, s := range []store.Store{stores[1], stores[0]} {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := <-waited; !errors.Is(err, store.ErrClosed) {
+			t.Errorf("%s: Lead: %v", place, err)
+		}
+		cancel()
+		goleak.VerifyNone(t, ignore)
+	}
 }

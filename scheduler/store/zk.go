@@ -118,6 +118,10 @@ func (z *zkStore) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	// Nodes of another user can be seen, but not read.
+	if _, err := z.get(ctx, z.in(zkTerm)); err != nil {
+		return err
+	}
 	return z.seeDeletions(ctx)
 }
 

@@ -56,6 +56,9 @@ func (z *zkStore) Lead(ctx context.Context, about []byte) (Leadership, error) {
 	if err := checkAbout(about); err != nil {
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	for {
 		l, err := z.campaign(ctx, about)
 		switch {
@@ -329,28 +332,16 @@ func (l *zkLeadership) watch() {
 	close(gone)
 }
 
-// ask returns nil if the session lives and the term is this one. It asks through the server that decides about
-// sessions.
+// ask returns nil if the session lives and the term is this one. It asks by a transaction without a change, on which
+// most of the servers must agree.
 func (l *zkLeadership) ask(ctx context.Context) error {
 	z := l.c.z
-	if err := z.sync(ctx); err != nil {
-		return err
-	}
-	stat, err := z.stat(ctx, z.in(zkLeaders, l.c.name))
-	if err != nil {
-		return err
-	}
-	if stat == nil {
-		return errGone
-	}
-	stat, err = z.stat(ctx, z.in(zkTerm))
-	if err != nil {
-		return err
-	}
-	if stat == nil || stat.Version != l.term.version {
-		return l.fence.refusal()
-	}
-	return nil
+	_, err := zkconn.Read(ctx, z.conn, func(c *zk.Conn) ([]zk.MultiResponse, error) {
+		return c.Multi(
+			&zk.CheckVersionRequest{Path: z.in(zkLeaders, l.c.name), Version: 0},
+			&zk.CheckVersionRequest{Path: z.in(zkTerm), Version: l.term.version})
+	})
+	return err
 }
 
 // Resign implements Leadership.

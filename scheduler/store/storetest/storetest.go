@@ -7,7 +7,7 @@ Package storetest is what every store.Store must do, as a test that each impleme
 	}
 
 	func TestDir(t *testing.T) {
-		storetest.Run(t, func(t *testing.T) string { return "dir:" + t.TempDir() }, open)
+		storetest.Run(t, func(t *testing.T) string { return t.TempDir() }, open)
 	}
 
 open opens a store by a name that another process can open too. Each call gives a Store of its own, as another

@@ -3,6 +3,7 @@ package fakemesos
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -37,6 +38,11 @@ type agentFramework struct {
 	info      mesos.FrameworkInfo
 	executors map[string]*executor
 	updates   map[string]*updates // of tasks with updates that are not acknowledged
+}
+
+// inOrder lists the executors in the order of their start.
+func (f *agentFramework) inOrder() []*executor {
+	return slices.SortedFunc(maps.Values(f.executors), func(x, y *executor) int { return cmp.Compare(x.seq, y.seq) })
 }
 
 // updates are the unacknowledged updates of a task, oldest first. Only the first one is sent. They are forgotten when the
@@ -124,7 +130,7 @@ func (a *agent) close() []*stream {
 	}
 	var out []*stream
 	for _, f := range a.frameworks {
-		for _, e := range f.executors {
+		for _, e := range f.inOrder() {
 			if e.stream != nil {
 				out = append(out, e.stream)
 			}
@@ -248,7 +254,7 @@ func (a *agent) kill(framework, task string, policy *mesos.KillPolicy) {
 	if f == nil {
 		return
 	}
-	for _, e := range f.executors {
+	for _, e := range f.inOrder() {
 		if e.has(task) {
 			e.killTask(task, policy)
 			return
@@ -278,7 +284,7 @@ func (a *agent) shutdownFramework(id string) {
 		a.c.drop(u.timer)
 		delete(f.updates, task)
 	}
-	for _, e := range f.executors {
+	for _, e := range f.inOrder() {
 		e.orphan = true
 		if !e.ended {
 			e.shutdown()

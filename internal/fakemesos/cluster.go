@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 	"github.com/mesos/mesos-go/api/v1/lib/scheduler"
 )
@@ -28,13 +29,16 @@ type Cluster struct {
 	calls   []Call
 	unknown []string
 	faults  faults
+	started int // executors so far
 	timers  map[*time.Timer]struct{}
 	closed  bool
 
-	registry map[string]bool // ids of agents that the masters' registry knows
-	ctx      context.Context
-	stop     context.CancelFunc
-	running  sync.WaitGroup // executors and simulated work
+	zkServers []string
+	zkRoot    string
+	registry  map[string]bool // ids of agents that the masters' registry knows
+	ctx       context.Context
+	stop      context.CancelFunc
+	running   sync.WaitGroup // executors and simulated work
 }
 
 // front is one master process: an address that answers.
@@ -44,6 +48,8 @@ type front struct {
 	addr   string
 	server *http.Server
 	up     bool
+
+	session *zk.Conn // holds its node in ZooKeeper, nil when there is none
 }
 
 // Call is one scheduler call as a master took it.
@@ -119,6 +125,7 @@ func (c *Cluster) Close() {
 		if f.up {
 			_ = f.server.Close()
 		}
+		f.retire()
 	}
 	for _, a := range c.agents {
 		streams = append(streams, a.close()...)

@@ -13,6 +13,7 @@ import (
 
 // executor is one run of an executor on an agent.
 type executor struct {
+	seq        int // in the order of their start
 	a          *agent
 	fw         *agentFramework
 	id         string
@@ -49,8 +50,9 @@ type ending struct {
 }
 
 func (a *agent) newExecutor(f *agentFramework, id string, info mesos.TaskInfo) *executor {
+	a.c.started++
 	e := &executor{
-		a: a, fw: f, id: id, container: uuid.NewString(), command: info.Executor == nil, info: info.Executor,
+		seq: a.c.started, a: a, fw: f, id: id, container: uuid.NewString(), command: info.Executor == nil, info: info.Executor,
 		end: ending{mesos.TASK_FAILED, mesos.REASON_EXECUTOR_TERMINATED, "Executor terminated"},
 	}
 	if e.command {

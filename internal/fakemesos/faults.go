@@ -320,7 +320,11 @@ func (c *Cluster) RestartMaster(away time.Duration) {
 			c.t.Error(err)
 			return
 		}
+		c.masters[i].retire()
 		c.lead(i)
+		if err := c.announceFront(c.masters[i]); err != nil {
+			c.t.Error(err)
+		}
 	})
 }
 
@@ -335,15 +339,22 @@ func (c *Cluster) FailOver() {
 	}
 	c.killLeader()
 	c.faults.deadLeader = c.masters[i].addr
-	c.after(c.opts.Times.LeaderExpiration, func() {
-		c.faults.deadLeader = ""
-		for k := range c.masters {
-			if next := (i + 1 + k) % len(c.masters); c.masters[next].up {
-				c.lead(next)
-				return
-			}
+	c.after(c.opts.Times.LeaderExpiration, func() { c.elect(i) })
+}
+
+// elect makes the next living master lead, since the session of the dead one has expired.
+func (c *Cluster) elect(dead int) {
+	if c.leader >= 0 {
+		return
+	}
+	c.faults.deadLeader = ""
+	c.masters[dead].retire()
+	for k := range c.masters {
+		if next := (dead + 1 + k) % len(c.masters); c.masters[next].up {
+			c.lead(next)
+			return
 		}
-	})
+	}
 }
 
 func (c *Cluster) killLeader() {

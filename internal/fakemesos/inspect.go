@@ -91,7 +91,7 @@ func (c *Cluster) Agents() []Agent {
 		n := c.nodeOf(a.id)
 		v := Agent{ID: a.id, Addr: a.addr, Running: a.running, Registered: n != nil && n.connected}
 		for id, f := range a.frameworks {
-			for _, e := range f.executors {
+			for _, e := range f.inOrder() {
 				v.Executors = append(v.Executors, Executor{e.id, id, e.dir, int(e.pid), e.stream != nil, e.ended})
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -22,6 +21,13 @@ type wire interface {
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
 }
+
+// refusal is an error in the words of a master or agent.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func refusef(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
 // decoded is a call as it came: presence of fields is known here, mesos-go's types lose it.
 type decoded struct{ m *dynamicpb.Message }
@@ -41,7 +47,7 @@ func decode(name string, asJSON bool, body []byte, into wire) (decoded, error) {
 	m := dynamicpb.NewMessage(desc)
 	if !asJSON {
 		if err := proto.Unmarshal(body, m); err != nil {
-			return decoded{}, errors.New("Failed to parse body into Call protobuf")
+			return decoded{}, refusal("Failed to parse body into Call protobuf")
 		}
 		return decoded{m}, into.Unmarshal(body)
 	}
@@ -60,20 +66,20 @@ func readJSON(body []byte, m *dynamicpb.Message) error {
 	dec.UseNumber()
 	var v any
 	if err := dec.Decode(&v); err != nil {
-		return errors.New("Failed to parse body into JSON: syntax error at line 1 near: ")
+		return refusal("Failed to parse body into JSON: syntax error at line 1 near: ")
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return errors.New("Failed to parse body into JSON: syntax error at line 1 near: ")
+		return refusal("Failed to parse body into JSON: syntax error at line 1 near: ")
 	}
 	obj, ok := v.(map[string]any)
 	if !ok {
-		return errors.New("Failed to convert JSON into Call protobuf: Expecting a JSON object")
+		return refusal("Failed to convert JSON into Call protobuf: Expecting a JSON object")
 	}
 	if err := fill(m, obj); err != nil {
-		return fmt.Errorf("Failed to convert JSON into Call protobuf: %w", err)
+		return refusal("Failed to convert JSON into Call protobuf: " + err.Error())
 	}
 	if missing := missingFields(m, ""); len(missing) > 0 {
-		return fmt.Errorf("Failed to convert JSON into Call protobuf: Missing required fields: %s", strings.Join(missing, ", "))
+		return refusef("Failed to convert JSON into Call protobuf: Missing required fields: %s", strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -101,7 +107,7 @@ func fillField(m protoreflect.Message, f protoreflect.FieldDescriptor, v any) er
 	case f.IsList():
 		list, ok := v.([]any)
 		if !ok {
-			return fmt.Errorf("Not expecting a JSON %s for field '%s'", kindOf(v), f.Name())
+			return refusef("Not expecting a JSON %s for field '%s'", kindOf(v), f.Name())
 		}
 		to := m.Mutable(f).List()
 		for _, e := range list {
@@ -126,7 +132,7 @@ func fillField(m protoreflect.Message, f protoreflect.FieldDescriptor, v any) er
 func fillMap(m protoreflect.Message, f protoreflect.FieldDescriptor, v any) error {
 	obj, ok := v.(map[string]any)
 	if !ok {
-		return fmt.Errorf("Not expecting a JSON %s for field '%s'", kindOf(v), f.Name())
+		return refusef("Not expecting a JSON %s for field '%s'", kindOf(v), f.Name())
 	}
 	to := m.Mutable(f).Map()
 	for k, e := range obj {
@@ -143,7 +149,7 @@ func fillMap(m protoreflect.Message, f protoreflect.FieldDescriptor, v any) erro
 
 // value converts one JSON value; false means that it is skipped.
 func value(f protoreflect.FieldDescriptor, v any, fresh func() protoreflect.Value) (protoreflect.Value, bool, error) {
-	wrong := fmt.Errorf("Not expecting a JSON %s for field '%s'", kindOf(v), f.Name())
+	wrong := refusef("Not expecting a JSON %s for field '%s'", kindOf(v), f.Name())
 	var none protoreflect.Value
 	switch v := v.(type) {
 	case map[string]any:
@@ -172,7 +178,7 @@ func stringValue(f protoreflect.FieldDescriptor, s string, wrong error) (protore
 	case protoreflect.BytesKind:
 		raw, err := base64.StdEncoding.DecodeString(s)
 		if err != nil {
-			return protoreflect.Value{}, false, fmt.Errorf("Failed to base64 decode bytes field '%s': %s", f.Name(), base64Complaint(s))
+			return protoreflect.Value{}, false, refusef("Failed to base64 decode bytes field '%s': %s", f.Name(), base64Complaint(s))
 		}
 		return protoreflect.ValueOfBytes(raw), true, nil
 	case protoreflect.EnumKind:

@@ -2,6 +2,7 @@ package fakemesos
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -35,9 +36,10 @@ func (m *masterState) register(a *agent) {
 	delete(m.unreachable, a.id)
 	delete(m.recovering, a.id)
 	known := map[execKey]bool{}
-	for id, f := range a.frameworks {
+	for _, id := range slices.Sorted(maps.Keys(a.frameworks)) {
+		f := a.frameworks[id]
 		m.recoverFramework(id, f, now)
-		for _, e := range f.executors {
+		for _, e := range f.inOrder() {
 			for _, t := range e.tasks {
 				known[execKey{id, t.info.TaskID.Value}] = true
 				m.recoverTask(n, m.frameworks[id], e, t)
@@ -51,10 +53,10 @@ func (m *masterState) register(a *agent) {
 	}
 	m.dropUnknown(n, known)
 	for _, f := range a.frameworks { // twice, once for the recovery and once for the registration (README rule 33)
-		for _, id := range slices.Sorted(keys(f.updates)) {
+		for _, id := range slices.Sorted(maps.Keys(f.updates)) {
 			a.sendOldest(f, f.updates[id])
 		}
-		for _, id := range slices.Sorted(keys(f.updates)) {
+		for _, id := range slices.Sorted(maps.Keys(f.updates)) {
 			u := f.updates[id]
 			u.wait = m.c.opts.Times.Resend
 			a.forward(f, u)
@@ -65,23 +67,13 @@ func (m *masterState) register(a *agent) {
 	}
 }
 
-func keys[K comparable, V any](in map[K]V) func(yield func(K) bool) {
-	return func(yield func(K) bool) {
-		for k := range in {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
 // recoverFramework makes a framework that only agents know: a new master has not heard of it.
 func (m *masterState) recoverFramework(id string, f *agentFramework, now time.Time) {
 	if m.frameworks[id] != nil || slices.ContainsFunc(m.completed, func(x *framework) bool { return x.id == id }) {
 		return
 	}
 	live := false
-	for _, e := range f.executors {
+	for _, e := range f.inOrder() {
 		live = live || !e.ended
 	}
 	for _, u := range f.updates {

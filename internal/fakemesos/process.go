@@ -274,7 +274,7 @@ func prepare(ctx context.Context, dir string, cmd *mesos.CommandInfo) error {
 	}
 	for _, u := range cmd.GetURIs() {
 		if err := fetch(ctx, dir, u); err != nil {
-			return fmt.Errorf("Failed to fetch all URIs for container: %s: %w", u.Value, err)
+			return refusef("Failed to fetch all URIs for container: %s: %v", u.Value, err)
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ func (a *agent) crash() {
 		for _, u := range f.updates {
 			a.c.drop(u.timer)
 		}
-		for _, e := range f.executors {
+		for _, e := range f.inOrder() {
 			a.c.drop(e.register)
 			e.subscribed = e.command || a.spec.Simulate
 			if e.stream != nil {
@@ -32,7 +32,7 @@ func (a *agent) crash() {
 
 // abandon forgets a framework without checkpoint. Mesos' own executors end when the agent does.
 func (a *agent) abandon(f *agentFramework) {
-	for _, e := range f.executors {
+	for _, e := range f.inOrder() {
 		e.orphan = true
 		if e.command || a.spec.Simulate {
 			e.kill()
@@ -42,7 +42,7 @@ func (a *agent) abandon(f *agentFramework) {
 
 func (a *agent) killAll() {
 	for _, f := range a.frameworks {
-		for _, e := range f.executors {
+		for _, e := range f.inOrder() {
 			e.orphan = true
 			e.kill()
 		}
@@ -54,7 +54,7 @@ func (a *agent) recover() {
 	a.recovering = true
 	live := false
 	for _, f := range a.frameworks {
-		for _, e := range f.executors {
+		for _, e := range f.inOrder() {
 			live = live || !e.ended && !e.exited
 		}
 	}
@@ -80,7 +80,7 @@ func (a *agent) recovered() {
 		if (&framework{info: &f.info}).aware() {
 			gone = mesos.TASK_GONE
 		}
-		for _, e := range f.executors {
+		for _, e := range f.inOrder() {
 			switch {
 			case e.ended:
 			case e.exited:

@@ -17,6 +17,7 @@ type recording struct {
 	actions action
 	until   string  // the remark at which to stop, since what follows is not modelled
 	scale   float64 // of time: 0 means that a second of the recording is 50 ms
+	grace   float64 // seconds of the shutdown grace period where its end is a race in the recording, else 0
 	timed   bool    // allocations happen at intervals, not where the recording has offers
 	masters int
 	agents  int
@@ -64,7 +65,7 @@ var transcripts = map[string]recording{
 	"sched23-multiple-frameworks":         {timed: true},
 	"exec13-errors":                       {},
 	"exec15-executor-acknowledged":        {},
-	"exec16-resubscribe-forgets-task":     {scale: 0.2},
+	"exec16-resubscribe-forgets-task":     {grace: 8},
 	"exec17-subscribe-twice":              {},
 	"oper02-event-stream":                 {actions: action{"FRAMEWORK_REMOVED": func(c *Cluster) { c.AddAgent(AgentSpec{}) }}},
 	"oper03-gone-drain-teardown":          {agents: 2},
@@ -80,12 +81,20 @@ var transcripts = map[string]recording{
 		"offer ...-O1":     agent0((*Cluster).StopAgent),
 		`"t1" & TASK_LOST`: func(c *Cluster) { time.Sleep(140 * time.Millisecond); c.StartAgent(c.Agents()[0].ID) },
 	}},
-	"sched19-master-restart": {timed: true, scale: 0.2, actions: action{
-		"The master is killed (SIGKILL)":                    func(c *Cluster) { c.RestartMaster(1120 * time.Millisecond) },
-		"Is the teardown remembered over a further restart": func(c *Cluster) { c.RestartMaster(200 * time.Millisecond) },
+	"sched19-master-restart": {timed: true, scale: 0.1, actions: action{
+		"The master is killed (SIGKILL)": func(c *Cluster) {
+			c.Partition(c.Agents()[0].ID) // it registers again when the recording says so
+			c.RestartMaster(50 * time.Millisecond)
+		},
+		"line 282": agent0((*Cluster).Heal),
+		"Is the teardown remembered over a further restart": func(c *Cluster) { c.RestartMaster(100 * time.Millisecond) },
 	}},
-	"sched20-not-leading-redirect": {timed: true, scale: 0.4, masters: 2, until: "A master with a ZooKeeper path",
-		actions: action{"The leader is killed": (*Cluster).FailOver}},
+	"sched20-not-leading-redirect": {timed: true, scale: 0.1, masters: 2, until: "A master with a ZooKeeper path",
+		actions: action{"The leader is killed": (*Cluster).FailOver, "line 359": func(c *Cluster) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.elect(0)
+		}}},
 	"oper04-errors": {until: "jsonp"},
 }
 
@@ -99,6 +108,9 @@ func TestTranscripts(t *testing.T) {
 			opts := recorded(t, entries, m.scale)
 			if !rec.timed {
 				opts.Times.Allocation = time.Hour
+			}
+			if rec.grace > 0 {
+				opts.Times.ShutdownGrace, m.anyGrace = time.Duration(rec.grace*m.scale*float64(time.Second)), true
 			}
 			opts.Users, opts.Masters = rec.users, rec.masters
 			opts.Agents[0].Run, opts.Agents[0].Command = replayExecutor(t, m), command
@@ -158,7 +170,7 @@ func recorded(t *testing.T, entries []*entry, scale float64) Options {
 	o.Times.Register = secs("executor_registration_timeout")
 	o.Times.Reregister = secs("executor_reregistration_timeout")
 	o.Times.ShutdownGrace = secs("executor_shutdown_grace_period")
-	o.Times.LeaderExpiration = time.Duration(9.35 * scale * float64(time.Second))
+	o.Times.LeaderExpiration = time.Hour
 	if d := secs("agent_ping_timeout"); d > 0 {
 		o.Times.PingTimeout = d * 3
 	}

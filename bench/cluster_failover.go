@@ -3,21 +3,33 @@ package main
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 )
 
 // takeover is a pattern whose failover is measured.
 type takeover struct {
 	name, spec, rule string
-	task             string // whose process is killed
+	task             string // whose process fails
+	fault            syscall.Signal
 	aim              string
 }
 
 var takeovers = []takeover{
-	{"no rule", "keys", "", "work", ""},
-	{"checkpoint", "keys", "checkpoint", "work.1", "below 2 s"},
-	{"standby", "keyless", "standby", "work.1", "below 1.5 s"},
-	{"hot standby", "keys", "hot-standby", "work.1", "below 100 ms"},
+	{"no rule", "keys", "", "work", syscall.SIGKILL, ""},
+	{"checkpoint", "keys", "checkpoint", "work.1", syscall.SIGKILL, "below 2 s"},
+	{"standby", "keyless", "standby", "work.1", syscall.SIGKILL, "below 1.5 s"},
+	{"hot standby", "keys", "hot-standby", "work.1", syscall.SIGKILL, "below 100 ms"},
+	{"standby", "keyless", "standby", "work.1", syscall.SIGSTOP, "below 1.5 s"},
+	{"hot standby", "keys", "hot-standby", "work.1", syscall.SIGSTOP, "below 100 ms"},
+}
+
+// how says what happens to the process.
+func (t *takeover) how() string {
+	if t.fault == syscall.SIGSTOP {
+		return "stalled process"
+	}
+	return "kill -9"
 }
 
 const (
@@ -26,7 +38,8 @@ const (
 	failoverMost  = 10 * time.Second        // how long it is watched at most
 )
 
-// failover measures for how long the output stands still when the process of an operator is killed.
+// failover measures for how long the output stands still when the process of an operator dies, which its
+// parent sees, or stalls, which is seen by its silence.
 func (c *cluster) failover() ([]result, []figure, error) {
 	in, err := c.keyRows(fewKeys, failoverRows)
 	if err != nil {
@@ -41,18 +54,18 @@ func (c *cluster) failover() ([]result, []figure, error) {
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: %w", t.name, err)
 			}
-			fmt.Fprintf(c.progress, "failover: %s: %v\n", t.name, gap.Round(time.Millisecond))
+			fmt.Fprintf(c.progress, "failover: %s, %s: %v\n", t.name, t.how(), gap.Round(time.Millisecond))
 			gaps[i], usual[i] = append(gaps[i], gap), append(usual[i], before)
 		}
 	}
 	for i, t := range takeovers {
-		figures = append(figures, figure{fmt.Sprintf("failover, %s: longest gap in the output after kill -9 (before it)", t.name),
+		figures = append(figures, figure{fmt.Sprintf("failover, %s, %s: longest gap in the output (before it)", t.name, t.how()),
 			fmt.Sprintf("%s (%s)", millis(median(gaps[i])), millis(median(usual[i]))), t.aim})
 	}
 	return nil, figures, nil
 }
 
-// failOnce gives the longest gap of the output before and after the death of a process.
+// failOnce gives the longest gap of the output before and after the fault.
 func (c *cluster) failOnce(t takeover, in string) (before, after time.Duration, err error) {
 	q, err := c.start(t.spec, t.rule, in, "--nodes", "3")
 	if err != nil {
@@ -65,25 +78,29 @@ func (c *cluster) failOnce(t takeover, in string) (before, after time.Duration, 
 	begin := time.Now()
 	time.Sleep(failoverSteps)
 	before = q.out.gap(begin, time.Now())
-	after, err = q.killAndWatch(t.task)
+	after, err = q.fail(t.task, t.fault)
 	return before, after, err
 }
 
-// killAndWatch kills the process of a task, and gives the longest gap of the output after that.
-func (q *query) killAndWatch(task string) (time.Duration, error) {
-	killed := time.Now() // a little too early, by the time of asking where the task is
-	if err := q.kill(task); err != nil {
+// fail makes the process of a task fail, and gives the longest gap of the output after that.
+func (q *query) fail(task string, fault syscall.Signal) (time.Duration, error) {
+	pid, err := q.process(task)
+	if err != nil {
 		return 0, err
 	}
-	at := q.out.length()
+	begin := time.Now()
+	if err := syscall.Kill(pid, fault); err != nil {
+		return 0, err
+	}
 	time.Sleep(failoverSteps)
-	for end := killed.Add(failoverMost); time.Now().Before(end) && q.out.length() < at+1000; time.Sleep(watchPause) {
+	at := q.out.length()
+	for end := begin.Add(failoverMost); time.Now().Before(end) && q.out.length() < at+1000; time.Sleep(watchPause) {
 		if err := q.ended(); err != nil {
 			return 0, err
 		}
 	}
-	time.Sleep(failoverSteps / 3)
-	return q.out.gap(killed, time.Now()), nil
+	gap := q.out.gap(begin, time.Now())
+	return gap, q.without(pid)
 }
 
 // What the pause is measured with.
@@ -150,6 +167,6 @@ func (c *cluster) pauseOnce(in string, kill bool, args []string) (gap, restore t
 	if err := q.ended(); err != nil || !kill {
 		return gap, 0, err
 	}
-	restore, err = q.killAndWatch("work")
+	restore, err = q.fail("work", syscall.SIGKILL)
 	return gap, restore, err
 }

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -104,33 +103,51 @@ func (q *query) await(what string, so func() bool) error {
 }
 
 var (
-	taskLine    = regexp.MustCompile(`(?m)^task (\S+): \w+ on (\S+), generation (\d+)`)
+	taskLine    = regexp.MustCompile(`(?m)^task (\S+): \w+ on (\S+), generation \d+`)
 	processLine = regexp.MustCompile(`(?m)^process (\d+): worker (\S+)`)
 )
 
-// kill ends the process that runs a task, and nothing else of the query, at once.
-func (q *query) kill(task string) error {
+// status asks the query how it is.
+func (q *query) status() (string, error) {
 	text, err := exec.Command(q.c.o.sluice, "status", "--state", q.state).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("sluice status: %w: %s", err, text)
+		return "", fmt.Errorf("sluice status: %w: %s", err, text)
+	}
+	return string(text), nil
+}
+
+// process finds the process that runs a task.
+func (q *query) process(task string) (pid int, err error) {
+	text, err := q.status()
+	if err != nil {
+		return 0, err
 	}
 	worker := ""
-	for _, m := range taskLine.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range taskLine.FindAllStringSubmatch(text, -1) {
 		if m[1] == task {
 			worker = m[2]
 		}
 	}
-	for _, m := range processLine.FindAllStringSubmatch(string(text), -1) {
-		if m[2] != worker {
-			continue
+	for _, m := range processLine.FindAllStringSubmatch(text, -1) {
+		if m[2] == worker {
+			return strconv.Atoi(m[1])
 		}
-		pid, err := strconv.Atoi(m[1])
-		if err != nil {
-			return err
-		}
-		return syscall.Kill(pid, syscall.SIGKILL)
 	}
-	return fmt.Errorf("no process runs the task %q:\n%s", task, text)
+	return 0, fmt.Errorf("no process runs the task %q:\n%s", task, text)
+}
+
+// without checks that a process is part of the query no more.
+func (q *query) without(pid int) error {
+	text, err := q.status()
+	if err != nil {
+		return err
+	}
+	for _, m := range processLine.FindAllStringSubmatch(text, -1) {
+		if m[1] == strconv.Itoa(pid) {
+			return fmt.Errorf("process %d is still there:\n%s", pid, text)
+		}
+	}
+	return nil
 }
 
 // watch knows when a file has grown.

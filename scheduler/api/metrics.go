@@ -38,7 +38,9 @@ func newMetrics(b Backend) *metrics {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m.requests, m.seconds, &queryCollector{b}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 2 * scrapeTime})
+	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		MaxRequestsInFlight: 4, Timeout: 2 * scrapeTime, ErrorHandling: promhttp.ContinueOnError,
+	})
 	return m
 }
 

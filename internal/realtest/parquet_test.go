@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
-	"testing"
-
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
 )
 
 // parquetSpec turns the part files of "hopping" into CSV.
@@ -15,11 +16,11 @@ const parquetSpec = `<dataflow name="convert"><type name="Window"><column name="
 <operator name="r" type="reader"><output name="rows" type="Window"/><param name="path" value="%s"/></operator>
 <operator name="w" type="writer"><input name="rows"/></operator></dataflow>`
 
-// readParquet reads a part file of "hopping" as CSV.
-func readParquet(t *testing.T, path string) []byte {
+// readParquet reads the part files of "hopping", as lines of CSV.
+func readParquet(t *testing.T, pattern string) []string {
 	t.Helper()
 	spec := filepath.Join(t.TempDir(), "convert.xml")
-	if err := os.WriteFile(spec, fmt.Appendf(nil, parquetSpec, path), 0o666); err != nil {
+	if err := os.WriteFile(spec, fmt.Appendf(nil, parquetSpec, pattern), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
@@ -27,7 +28,7 @@ func readParquet(t *testing.T, path string) []byte {
 	cmd.Stderr = &said
 	text, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("reading %s: %v: %s", path, err, said.String())
+		t.Fatalf("reading %s: %v: %s", pattern, err, said.String())
 	}
-	return text
+	return slices.Collect(strings.Lines(string(text)))[1:]
 }

@@ -21,7 +21,8 @@ type soak struct {
 	r      *rand.Rand
 	q      *query
 	run    *run
-	disk   string // a small file system with the state; "" if there is none
+	disk   string          // a small file system with the state; "" if there is none
+	ruled  map[string]bool // operators that have rewrites
 	faults []string
 }
 
@@ -44,9 +45,9 @@ var (
 )
 
 func newSoak(t *testing.T, seed uint64) *soak {
-	s := &soak{t: t, r: rand.New(rand.NewPCG(seed, 9))}
+	s := &soak{t: t, ruled: map[string]bool{}, r: rand.New(rand.NewPCG(seed, 9))}
 	rules := ""
-	for range s.r.IntN(5) {
+	for range s.r.IntN(6) {
 		rules += s.rule()
 	}
 	nodes := 1 + s.r.IntN(5)
@@ -73,12 +74,16 @@ func newSoak(t *testing.T, seed uint64) *soak {
 
 func (s *soak) one(values ...string) string { return values[s.r.IntN(len(values))] }
 
-// rule is a random rewrite. An operator may get several.
+// rule is random rewrites of an operator that has none yet.
 func (s *soak) rule() string {
-	if s.r.IntN(3) == 0 {
-		return rewrite(s.one("standby", "hot-standby"), s.one(stateless...))
+	op := s.one(slices.Concat(stateful, stateless)...)
+	if s.ruled[op] {
+		return ""
 	}
-	op := s.one(stateful...)
+	s.ruled[op] = true
+	if slices.Contains(stateless, op) {
+		return rewrite(s.one("standby", "hot-standby"), op)
+	}
 	switch s.r.IntN(3) {
 	case 0:
 		return fmt.Sprintf(`<rewrite rule="partition" operator=%q><param name="k" value="%d"/></rewrite>`, op, 2+s.r.IntN(2)) +

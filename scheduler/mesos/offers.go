@@ -170,7 +170,7 @@ func (c *Core) launch(q *query, g *offered) {
 	q.moving = max(q.moving-1, 0)
 	id := fmt.Sprintf("w%d-%s", c.next, c.cfg.NewID())
 	t := g.pool.take(q.need)
-	w := &worker{id: scheduler.WorkerID(id), answered: true, nextKill: c.now, rec: workerRecord{
+	w := &worker{id: scheduler.WorkerID(id), asked: true, answered: true, nextKill: c.now, rec: workerRecord{
 		Query: q.name, Framework: c.id, Agent: g.agent.id, Hostname: g.agent.hostname, Offers: offerTexts(g.ids),
 		Resources: q.need.text(), Ports: t.ports, Began: c.now,
 	}}

@@ -28,6 +28,9 @@ func (c *Core) update(s *pb.TaskStatus) {
 	switch {
 	case state == pb.TASK_DROPPED && s.GetReason() == pb.REASON_INVALID_OFFERS:
 		c.again(w)
+	case state == pb.TASK_GONE && s.GetReason() == pb.REASON_RECONCILIATION && w.rec.State == "":
+		// ACCEPT was lost with its subscription.
+		c.again(w)
 	case runs(state):
 		c.runs(w, s)
 	case state == pb.TASK_UNREACHABLE || state == pb.TASK_LOST || state == pb.TASK_UNKNOWN:
@@ -62,11 +65,12 @@ func stateText(s *pb.TaskStatus) string {
 	return text
 }
 
-// again launches another worker in place of one that was never launched, since its offer was gone.
+// again launches another worker in place of one that was never launched: its offer was gone, or the master has
+// not heard of it.
 func (c *Core) again(w *worker) {
 	c.remove(w)
 	c.do(Action{Save: &Save{Path: workersPath + "/" + string(w.id)}})
-	if q := c.queries[w.rec.Query]; q != nil && !q.closed && w.rec.Killed.IsZero() {
+	if q := c.queries[w.rec.Query]; q != nil && !q.closed && w.asked && w.rec.Killed.IsZero() {
 		c.start(&Start{Query: q.name, N: 1})
 		return
 	}
@@ -111,7 +115,7 @@ func (c *Core) replaceUnborn(w *worker) {
 		return
 	}
 	w.markKilled(c.now)
-	if q := c.queries[w.rec.Query]; q != nil && !q.closed {
+	if q := c.queries[w.rec.Query]; q != nil && !q.closed && w.asked {
 		c.start(&Start{Query: q.name, N: 1})
 	}
 }

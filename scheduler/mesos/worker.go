@@ -44,6 +44,7 @@ type workerRecord struct {
 type worker struct {
 	id       scheduler.WorkerID
 	rec      workerRecord
+	asked    bool   // by the scheduler that runs now, which waits for it
 	answered bool   // Mesos has told its state since the subscription, or will not
 	uuid     string // of the last update that was handled
 	exit     string // how its executor ended

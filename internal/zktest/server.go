@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -212,6 +213,29 @@ func (s *Server) Pause(t testing.TB) {
 	if err := s.process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	for !s.stopped(t) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// stopped says whether all threads of the server stand still, which takes a moment after the signal.
+func (s *Server) stopped(t testing.TB) bool {
+	t.Helper()
+	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.process.Pid))
+	if err != nil || len(stats) == 0 {
+		t.Fatalf("the server has no threads: %v", err)
+	}
+	for _, stat := range stats {
+		b, err := os.ReadFile(stat)
+		if err != nil {
+			continue // the thread has ended
+		}
+		// The state follows the name, which is in parentheses.
+		if _, state, _ := strings.Cut(string(b[bytes.LastIndexByte(b, ')'):]), " "); !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
 }
 
 // Resume lets a paused server go on.

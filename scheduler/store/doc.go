@@ -2,8 +2,8 @@
 Package store keeps what a scheduler must not forget, for one machine in a directory and for a cluster in
 ZooKeeper, and says who leads.
 
-	s, err := store.Open(ctx, "/var/lib/sluice", store.Options{})                    // a directory
-	s, err := store.Open(ctx, "zk://zk1:2181,zk2:2181,zk3:2181/sluice", store.Options{}) // ZooKeeper
+	s, err := store.OpenDir("/var/lib/sluice")
+	s, err := store.OpenZooKeeper(ctx, []string{"zk1:2181", "zk2:2181", "zk3:2181"}, "/sluice", store.Options{})
 	defer s.Close()
 
 	l, err := s.Lead(ctx, []byte("http://10.0.0.1:8080")) // waits

@@ -15,6 +15,7 @@ import (
 	"sluice/internal/zktest"
 	"sluice/scheduler/store"
 	"sluice/scheduler/store/storetest"
+	"sluice/scheduler/store/zkconn"
 )
 
 func TestMain(m *testing.M) {
@@ -25,12 +26,19 @@ func TestMain(m *testing.M) {
 // testSession is short, so that the death of a process is noticed soon; and long enough for a busy machine.
 const testSession = 3 * time.Second
 
-// open opens a place as store.Open does; what stands behind "|" is the directory for large values.
+// open opens a folder or zk://HOST:PORT/ROOT; what stands behind "|" is the directory for large values.
 func open(place string) (store.Store, error) {
+	if !strings.HasPrefix(place, "zk://") {
+		return store.OpenDir(place)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	place, large, _ := strings.Cut(place, "|")
-	return store.Open(ctx, place, store.Options{Session: testSession, LargeDir: large})
+	url, large, _ := strings.Cut(place, "|")
+	at, err := zkconn.ParseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	return store.OpenZooKeeper(ctx, at.Hosts, at.Path, store.Options{Session: testSession, LargeDir: large})
 }
 
 func TestDir(t *testing.T) {

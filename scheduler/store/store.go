@@ -3,10 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
-
-	"sluice/scheduler/store/zkconn"
 )
 
 // MaxValue bounds a value, in bytes.
@@ -67,19 +63,3 @@ var (
 	ErrDamaged   = errors.New("store: damaged")
 	ErrClosed    = errors.New("store: closed")
 )
-
-// Open opens the store at a place: zk://[user:password@]host[:port],.../path is in ZooKeeper, anything else is a
-// directory, for which the options are of no use.
-func Open(ctx context.Context, place string, o Options) (Store, error) {
-	if !strings.HasPrefix(place, "zk://") {
-		return OpenDir(place)
-	}
-	at, err := zkconn.ParseURL(place)
-	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
-	if at.Auth != "" {
-		o.Auth = at.Auth
-	}
-	return OpenZooKeeper(ctx, at.Hosts, at.Path, o)
-}

@@ -491,25 +491,6 @@ func TestSpoiltNodes(t *testing.T) {
 	}
 }
 
-// TestOpen: a place in ZooKeeper may name the user.
-func TestOpen(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	at := zktest.Shared(t) + freshRoot()
-	s, err := store.Open(ctx, "zk://sluice:secret@"+at, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if _, err := store.Open(ctx, "zk://"+at, store.Options{}); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
-		t.Errorf("without the user: %v", err)
-	}
-	if _, err := store.Open(ctx, "zk://"+zktest.Shared(t), store.Options{}); err == nil || !strings.Contains(err.Error(), "no path") {
-		t.Errorf("without a path: %v", err)
-	}
-}
-
 // TestOpenZooKeeper: settings that cannot be right are refused.
 func TestOpenZooKeeper(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)

@@ -18,6 +18,8 @@ import (
 type Options struct {
 	// Session is the timeout of the ZooKeeper session; 10 s if it is 0.
 	Session time.Duration
+	// Hostnames makes Masters tell hostname:port, for which certificates are made, and not IP:port.
+	Hostnames bool
 	// Log takes what happens; nothing is logged if it is nil.
 	Log *slog.Logger
 }
@@ -26,6 +28,7 @@ type Options struct {
 type Detector struct {
 	conn *zkconn.Conn
 	path string
+	host bool
 	log  *slog.Logger
 }
 
@@ -45,7 +48,7 @@ func Open(url string, o Options) (*Detector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("detect: %w", err)
 	}
-	return &Detector{conn, at.Path, o.Log}, nil
+	return &Detector{conn, at.Path, o.Hostnames, o.Log}, nil
 }
 
 // Close ends all that Detect began.
@@ -78,13 +81,36 @@ func (d *Detector) Detect(ctx context.Context) <-chan Master {
 	return masters
 }
 
+// Masters tells the address of the leading master as Detect tells the master, "" while there is none, until the Detector
+// is closed.
+func (d *Detector) Masters() <-chan string {
+	addresses := make(chan string, 1)
+	go func() {
+		defer close(addresses)
+		for m := range d.Detect(context.Background()) {
+			tell(addresses, d.address(m))
+		}
+	}()
+	return addresses
+}
+
+func (d *Detector) address(m Master) string {
+	switch {
+	case !m.Known():
+		return ""
+	case d.host:
+		return m.HostAddr()
+	}
+	return m.Addr()
+}
+
 // tell replaces what nobody has read yet. There is one sender.
-func tell(masters chan Master, m Master) {
+func tell[T any](to chan T, what T) {
 	select {
-	case <-masters:
+	case <-to:
 	default:
 	}
-	masters <- m
+	to <- what
 }
 
 // wait returns true when there may be something new.

@@ -13,10 +13,13 @@ import (
 	mesos "github.com/mesos/mesos-go/api/v1/lib"
 
 	"sluice/internal/zktest"
+	framework "sluice/scheduler/mesos"
 	"sluice/scheduler/store/zkconn"
 )
 
 func TestMain(m *testing.M) { os.Exit(zktest.Main(m)) }
+
+var _ framework.Detector = (*Detector)(nil)
 
 // cluster plays masters: each has a session of its own.
 type cluster struct {
@@ -184,6 +187,39 @@ func TestConnectionLoss(t *testing.T) {
 	}
 }
 
+// TestMasters: the address is told, by IP or by name.
+func TestMasters(t *testing.T) {
+	c := newCluster(t, "/mesos-masters")
+	var told []<-chan string
+	for _, hostnames := range []bool{false, true} {
+		d, err := Open("zk://"+c.addr+c.path, Options{Hostnames: hostnames})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(d.Close)
+		told = append(told, d.Masters())
+	}
+	want := func(addresses ...string) {
+		t.Helper()
+		for i, address := range addresses {
+			select {
+			case got, ok := <-told[i]:
+				if !ok || got != address {
+					t.Fatalf("told %q %v, want %q", got, ok, address)
+				}
+			case <-c.ctx.Done():
+				t.Fatalf("nothing is told, want %q", address)
+			}
+		}
+	}
+	want("", "")
+	c.create(c.connect(), c.path, nil, 0)
+	a := c.json(5050)
+	want("127.0.0.1:5050", "localhost:5050")
+	a.Close()
+	want("", "")
+}
+
 // TestEnds: the channel is closed with the context and with the Detector, and nothing is left behind.
 func TestEnds(t *testing.T) {
 	addr := zktest.Shared(t)
@@ -193,7 +229,7 @@ func TestEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	first, second := d.Detect(ctx), d.Detect(context.Background())
+	first, second, third := d.Detect(ctx), d.Detect(context.Background()), d.Masters()
 	cancel()
 	for range first {
 		// What was told before.
@@ -202,6 +238,9 @@ func TestEnds(t *testing.T) {
 	d.Close()
 	if m, ok := <-second; ok {
 		t.Errorf("after Close %+v is told", m)
+	}
+	for range third {
+		// What was told before.
 	}
 	goleak.VerifyNone(t, ignore)
 }

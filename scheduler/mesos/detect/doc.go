@@ -10,6 +10,8 @@ Package detect finds the leading Mesos master through ZooKeeper.
 		connect(m.Addr())
 	}
 
+Masters tells addresses only; so a Detector is what mesos.Options wants.
+
 Each master that runs has an ephemeral, numbered node below the path: json.info_0000000012 with its MasterInfo in
 JSON, or info_0000000012 with it in protobuf, as masters before 0.24 have it. The one with the lowest number, of both
 kinds together, leads. Other nodes, such as log_replicas, are passed over.

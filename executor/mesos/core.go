@@ -30,6 +30,7 @@ type core struct {
 	life     life
 	deadline time.Time // when the process ends at the latest; zero: not yet
 	why      string    // what ends it
+	cause    string    // why the worker is killed, if no framework said so
 }
 
 // life is how far a worker is.
@@ -196,7 +197,7 @@ func (c *core) finish(why string) {
 	c.why = why
 	c.deadline = c.now.Add(c.cfg.grace - min(lastMoment, c.cfg.grace/2))
 	if c.life == running {
-		c.life = stopping
+		c.life, c.cause = stopping, why
 		c.do(action{stop: true})
 	}
 	if c.life == none {
@@ -289,7 +290,7 @@ func (c *core) kill(k *exec.Event_Kill) {
 func (c *core) over(err error) {
 	switch {
 	case c.life == stopping:
-		c.update(pb.TASK_KILLED, c.why)
+		c.update(pb.TASK_KILLED, c.cause)
 	case err != nil:
 		c.update(pb.TASK_FAILED, err.Error())
 	default:

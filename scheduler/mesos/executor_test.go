@@ -157,7 +157,9 @@ func TestExecutorRunsAWorkerUntilItIsKilled(t *testing.T) {
 func TestAnAgentThatRestartsKeepsItsWorker(t *testing.T) {
 	h := newHost(t)
 	h.listen(controlAddr)
-	b := newBench(t, h.agents(1))
+	o := h.agents(1)
+	o.Times.Reregister = 2 * time.Second
+	b := newBench(t, o)
 	c := b.query("q", small, onHost)
 	c.Start(1)
 	w := b.running(1)[0]

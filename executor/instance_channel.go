@@ -19,6 +19,7 @@ type inChannel struct {
 	inlet    int
 	receiver *channel.Receiver
 	copies   *copySums // nil if the channel carries no copy of a stream
+	skipped  int64     // up to which epoch another copy has brought what this one does not
 }
 
 // copySums are the checksums of the epochs of a stream of which there are copies.
@@ -30,10 +31,11 @@ type copySums struct {
 // maxCopySums bounds them. A copy that is further behind is not compared.
 const maxCopySums = 1 << 16
 
-// compare compares an epoch of a copy with what others have brought. What lies behind the checkpoint is only
+// compare compares an epoch of a copy with what others have brought. What lies behind the checkpoint, or behind
+// what the channel has been made to skip, is only
 // an end that is said once more, without the rows of its epoch.
 func (i *Instance) compare(c *inChannel, d channel.Delivery) error {
-	if d.Epoch <= i.cfg.Launch.Checkpoint {
+	if d.Epoch <= max(i.cfg.Launch.Checkpoint, c.skipped) {
 		return nil
 	}
 	return c.copies.compare(d)
@@ -155,6 +157,7 @@ func (i *Instance) producerTrimmed(c *inChannel, epoch int64) {
 	if c.copies != nil && !i.cfg.Launch.NoSnapshots && epoch <= i.task.ended(c.copies.op) {
 		i.task.inletSkip(c.inlet, epoch)
 		c.receiver.Skip(epoch)
+		c.skipped = max(c.skipped, epoch)
 		return
 	}
 	i.trimmed, i.dead = true, true

@@ -115,7 +115,8 @@ func (n *node) raceOld(port int, m operators.Mark) error {
 	rows := n.in[port].raced.rows
 	counts := n.raced.counts
 	i, found := slices.BinarySearchFunc(counts, m.Epoch, func(c raceCount, epoch int64) int { return cmp.Compare(c.epoch, epoch) })
-	if found && counts[i].rows != rows {
+	again := m.End && rows == 0 // said once more by a copy that was restored behind it; else the checksums differ
+	if found && counts[i].rows != rows && !again {
 		return n.fail(fmt.Errorf("the copies differ: input %d brought %d rows in epoch %d, another one %d; an operator above is not deterministic",
 			port, rows, m.Epoch, counts[i].rows))
 	}

@@ -190,7 +190,11 @@ func (e *executor) killTask(id string, policy *mesos.KillPolicy) {
 			e.ended = true
 		}
 	case e.command:
-		e.proc.terminate()
+		grace := 3 * time.Second
+		if g := policy.GetGracePeriod(); g != nil {
+			grace = time.Duration(g.Nanoseconds)
+		}
+		e.proc.terminate(e.a.c.opts.scaled(grace.Seconds()))
 	default:
 		e.send(&exec.Event{Type: exec.Event_KILL, Kill: &exec.Event_Kill{TaskID: mesos.TaskID{Value: id}, KillPolicy: policy}})
 	}

@@ -17,7 +17,7 @@ const (
 	DropEvent EventAction = iota
 	DuplicateEvent
 	DelayEvent   // by EventFault.For
-	ReorderEvent // it is sent after the next event
+	ReorderEvent // it is sent after the next event that is no heartbeat
 )
 
 // EventFault changes the events that a framework gets.
@@ -175,7 +175,7 @@ func (f *framework) send(ev *scheduler.Event) {
 // put sends an event, and after it the one that was held back.
 func (f *framework) put(ev *scheduler.Event) {
 	f.m.c.put(f.stream, ev)
-	if held := f.held; held != nil {
+	if held := f.held; held != nil && ev.Type != scheduler.Event_HEARTBEAT {
 		f.held = nil
 		f.m.c.put(f.stream, held)
 	}
@@ -214,18 +214,14 @@ func (c *Cluster) Partition(agent string) {
 	}
 }
 
-// Heal ends a Partition. An agent that was found unreachable registers again.
+// Heal ends a Partition: the agent registers again. Messages that were lost meanwhile stay lost; a launch among them ends
+// as TASK_DROPPED.
 func (c *Cluster) Heal(agent string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.agentOf(agent)
 	a.partitioned = false
-	n := c.nodeOf(agent)
-	if n != nil {
-		c.m.c.drop(n.pinger)
-		return
-	}
-	if c.m != nil && !c.m.gone[agent] && a.running && !a.left {
+	if c.m != nil && !c.m.gone[agent] && a.running && !a.recovering && !a.left {
 		c.m.register(a)
 	}
 }

@@ -64,12 +64,15 @@ func (c *Cluster) startProcess(e *executor) *process {
 	return p
 }
 
+// noStatus is the wait status of an executor that never ran.
+const noStatus = -1
+
 // run is the life of the executor; the result is its wait status.
 func (p *process) run(e *executor, env []string, run func(Process) int) int {
 	cmd := e.info.Command
 	if err := prepare(p.ctx, e.dir, cmd); err != nil {
 		e.a.c.failed(e, err)
-		return 1 << 8
+		return noStatus
 	}
 	status := 0
 	if run != nil {
@@ -77,9 +80,14 @@ func (p *process) run(e *executor, env []string, run func(Process) int) int {
 		status = p.runFunction(run, Process{Context: p.ctx, Env: env, Dir: e.dir, Command: cmd})
 	} else {
 		var err error
-		if status, err = p.runCommand(e, shell(cmd), env); err != nil {
+		status, err = p.runCommand(e, shell(cmd), env)
+		switch {
+		case err != nil && e.command: // Mesos' own executor runs, and finds no command
+			e.a.c.began(e, 0)
+			status = 1 << 8
+		case err != nil:
 			e.a.c.failed(e, err)
-			return 1 << 8
+			return noStatus
 		}
 	}
 	if e.command {
@@ -165,12 +173,14 @@ func (p *process) kill() {
 	p.signal(syscall.SIGKILL)
 }
 
-// terminate asks a command to end, as Mesos' command executor does at KILL.
-func (p *process) terminate() {
+// terminate asks a command to end, as Mesos' command executor does at KILL, and ends it after the grace period.
+func (p *process) terminate(grace time.Duration) {
 	p.mu.Lock()
 	p.asked = true
 	p.mu.Unlock()
 	p.signal(syscall.SIGTERM)
+	timer := time.AfterFunc(grace, p.kill)
+	context.AfterFunc(p.ctx, func() { timer.Stop() })
 }
 
 func (p *process) wasAsked() bool {
@@ -274,7 +284,7 @@ func prepare(ctx context.Context, dir string, cmd *mesos.CommandInfo) error {
 	}
 	for _, u := range cmd.GetURIs() {
 		if err := fetch(ctx, dir, u); err != nil {
-			return refusef("Failed to fetch all URIs for container: %s: %v", u.Value, err)
+			return refusal("Failed to fetch all URIs for container '" + filepath.Base(dir) + "': exited with status 1")
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ type recording struct {
 	until   string  // the remark at which to stop, since what follows is not modelled
 	scale   float64 // of time: 0 means that a second of the recording is 50 ms
 	grace   float64 // seconds of the shutdown grace period where its end is a race in the recording, else 0
+	real    bool    // commands are run by a shell
 	timed   bool    // allocations happen at intervals, not where the recording has offers
 	masters int
 	agents  int
@@ -46,6 +47,7 @@ var lostAgent = action{
 var transcripts = map[string]recording{
 	"sched01-subscribe-offers-heartbeat":  {timed: true},
 	"sched02-resubscribe-failover":        {timed: true},
+	"sched03-command-task":                {real: true, scale: 0.2, until: "Health check and max_completion_time"},
 	"sched04-decline-filters":             {timed: true},
 	"sched05-unacknowledged-resend":       {},
 	"sched06-reconcile":                   {},
@@ -114,6 +116,9 @@ func TestTranscripts(t *testing.T) {
 			}
 			opts.Users, opts.Masters = rec.users, rec.masters
 			opts.Agents[0].Run, opts.Agents[0].Command = replayExecutor(t, m), command
+			if rec.real {
+				opts.Agents[0].Command = nil
+			}
 			c := New(t, opts)
 			r := newReplay(t, c, m)
 			r.actions, r.until, r.manual = rec.actions, rec.until, !rec.timed

@@ -149,10 +149,11 @@ func (m *ids) differs(path string, want, got any) []string {
 		return m.stringDiffers(path, name, w, got)
 	case float64:
 		g, ok := got.(float64)
+		if name == "heartbeat_interval_seconds" {
+			w *= m.scale
+		}
 		switch {
 		case ok && ignored[name]:
-			return nil
-		case ok && name == "heartbeat_interval_seconds" && math.Abs(g-w*m.scale) < 1e-9:
 			return nil
 		case ok && math.Abs(g-w) < 1e-9:
 			return nil

@@ -32,7 +32,7 @@ const maxHere = 512 << 10
 
 // Options are the settings of a store in ZooKeeper.
 type Options struct {
-	// Session is the session timeout; 10 s if it is 0. A leader that cannot reach the servers stops after two
+	// Session is the session timeout; 4 s if it is 0. A leader that cannot reach the servers stops after two
 	// thirds of it, and another one leads after all of it. The servers grant 2 to 20 of their ticks.
 	Session time.Duration
 	// Auth is user:password. If it is not empty, only this user may read and write the nodes that are created.

@@ -16,7 +16,7 @@ import (
 
 // Options are the settings of a Detector.
 type Options struct {
-	// Session is the timeout of the ZooKeeper session; 10 s if it is 0.
+	// Session is the timeout of the ZooKeeper session; 4 s if it is 0.
 	Session time.Duration
 	// Hostnames makes Masters tell hostname:port, for which certificates are made, and not IP:port.
 	Hostnames bool

@@ -31,8 +31,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// DefaultSession is the session timeout where none is named.
-const DefaultSession = 10 * time.Second
+// DefaultSession is the session timeout where none is named: the least that servers with the usual tick of 2 s grant.
+const DefaultSession = 4 * time.Second
 
 // pause is between two attempts of Read.
 const pause = 50 * time.Millisecond

@@ -16,6 +16,7 @@ run: build
 test: build lint
 	@scripts/install-packages $(ZOOKEEPER)
 	$(GO) test -race -tags invariants $(PKGS)
+	$(GO) test ./internal/sim # the race detector leaves time for few seeds
 	$(GO) test -run NothingIsAllocated ./operators/expr # the race detector allocates
 	@scripts/install-packages g++
 	cd bench && $(GO) test .

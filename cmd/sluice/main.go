@@ -29,11 +29,16 @@ type cli struct {
 	Status    statusCommand    `cmd:"" help:"Show the tasks and processes of a query that runs with --nodes."`
 	Keys      keysCommand      `cmd:"" help:"Make the keys by which processes of a cluster know each other."`
 	Scheduler schedulerCommand `cmd:"" help:"Run queries that are submitted over HTTP, and take over those of a scheduler that has ended."`
+	Submit    submitCommand    `cmd:"" help:"Give a query to a scheduler."`
+	List      listCommand      `cmd:"" help:"List the queries of a scheduler."`
+	Cancel    cancelCommand    `cmd:"" help:"End a query of a scheduler at once."`
+	Drain     drainCommand     `cmd:"" help:"End the inputs of a query of a scheduler; it finishes what has been read."`
+	Events    eventsCommand    `cmd:"" help:"Show what happens at a scheduler, as it happens."`
 	Executor  executorCommand  `cmd:"" hidden:"" help:"Run tasks for a scheduler."`
 }
 
 // laterCommands are words of the command line that this version does not know what to do with.
-var laterCommands = []string{"submit", "list", "cancel", "drain", "events", "alerts", "synth"}
+var laterCommands = []string{"alerts", "synth"}
 
 // streams are the standard streams of a command.
 type streams struct {

@@ -3,19 +3,26 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"strings"
 
 	"sluice/dataflow"
 	"sluice/rewrite"
+	"sluice/scheduler/api"
 )
 
 type rulesCommand struct {
 	Name  string `arg:"" optional:"" help:"The rule to be shown whole."`
 	Check string `help:"Check a file of rules instead." placeholder:"FILE"`
+	serviceOptions
 }
 
 // Run implements the command.
 func (c *rulesCommand) Run(s streams) error {
+	if c.Scheduler != "" && c.Check == "" {
+		return c.ofService(s)
+	}
 	rules := rewrite.Builtin()
 	if c.Check != "" {
 		set, diags, err := readRules(c.Check)
@@ -44,12 +51,36 @@ func (c *rulesCommand) Run(s streams) error {
 		d := dataflow.Diagnostic{Message: fmt.Sprintf("unknown rule %q", c.Name), Suggestion: dataflow.Nearest(c.Name, rules.Names())}
 		return usageErrorf("%s", d)
 	}
+	return printResult(s, comment(r.Doc)+"\n"+r.Source+"\n")
+}
+
+// ofService shows the rules that a scheduler knows.
+func (c *rulesCommand) ofService(s streams) error {
+	if c.Name != "" {
+		var r api.Rule
+		if err := c.call(http.MethodGet, "/rules/"+url.PathEscape(c.Name), nil, &r, s); err != nil {
+			return err
+		}
+		return printResult(s, comment(r.Doc)+"\n"+r.Source+"\n")
+	}
+	var list api.RuleList
+	if err := c.call(http.MethodGet, "/rules", nil, &list, s); err != nil {
+		return err
+	}
 	var text strings.Builder
-	for line := range strings.Lines(r.Doc) {
+	for _, r := range list.Rules {
+		fmt.Fprintf(&text, "%s\n%s\n\n", r.Name, indent(r.Doc))
+	}
+	return printResult(s, text.String())
+}
+
+// comment is a text as a comment of the rule language.
+func comment(doc string) string {
+	var text strings.Builder
+	for line := range strings.Lines(doc) {
 		text.WriteString(strings.TrimRight("# "+line, " "))
 	}
-	fmt.Fprintf(&text, "\n%s\n", r.Source)
-	return printResult(s, text.String())
+	return text.String()
 }
 
 func printResult(s streams, text string) error {

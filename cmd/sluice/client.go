@@ -1,0 +1,305 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"sluice/dataflow"
+	"sluice/scheduler/api"
+)
+
+// serviceOptions say which scheduler a command is for. Those that need one take that of this machine if
+// none is named.
+type serviceOptions struct {
+	Scheduler string `help:"The scheduler's address, http://127.0.0.1:8090 by default." env:"SLUICE_SCHEDULER" placeholder:"URL"`
+	Token     string `help:"File with the token for it; or the token is in SLUICE_TOKEN." placeholder:"FILE"`
+	CA        string `name:"ca" help:"File with the certificate by which an https address is known." placeholder:"FILE"`
+}
+
+const usualScheduler = "http://127.0.0.1:8090"
+
+func (o *serviceOptions) client() (*api.Client, error) {
+	address, token := o.Scheduler, os.Getenv("SLUICE_TOKEN")
+	if address == "" {
+		address = usualScheduler
+	}
+	if o.Token != "" {
+		text, err := os.ReadFile(o.Token)
+		if err != nil {
+			return nil, usageErrorf("the token: %v", err)
+		}
+		token, _, _ = strings.Cut(strings.TrimSpace(string(text)), "\n")
+	}
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	if o.CA != "" {
+		text, err := os.ReadFile(o.CA)
+		if err != nil {
+			return nil, usageErrorf("the certificate: %v", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(text) {
+			return nil, usageErrorf("%s holds no certificate in PEM form", o.CA)
+		}
+		base.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	c, err := api.NewClient(address, token, base)
+	if err != nil {
+		return nil, usageErrorf("%v", err)
+	}
+	return c, nil
+}
+
+// call calls the API once. What the scheduler dislikes about a request is a wrong command line.
+func (o *serviceOptions) call(method, path string, in, out any, s streams) error {
+	c, err := o.client()
+	if err != nil {
+		return err
+	}
+	return serviceError(c.Do(context.Background(), method, path, in, out), s)
+}
+
+func serviceError(err error, s streams) error {
+	var e *api.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	printProblems(e.Diagnostics, s)
+	if len(e.Diagnostics) > 0 {
+		return &exitError{status: exitUsage}
+	}
+	switch e.Code {
+	case api.Internal, api.NoLeader, api.Unavailable, api.TooMany:
+		return &exitError{exitFailed, e.Message}
+	}
+	return &exitError{exitUsage, e.Message}
+}
+
+// printProblems prints what is wrong with a spec as validate does.
+func printProblems(list []api.Diagnostic, s streams) {
+	for _, p := range list {
+		d := dataflow.Diagnostic{Pos: dataflow.Pos{File: p.File, Line: p.Line, Col: p.Column}, Operator: p.Operator, Message: p.Message, Suggestion: p.Suggestion}
+		if p.Severity == "warning" {
+			d.Severity = dataflow.Warning
+		}
+		fmt.Fprintln(s.err, d)
+	}
+}
+
+func queryPath(name string) string { return "/queries/" + url.PathEscape(name) }
+
+type submitCommand struct {
+	Spec       string   `arg:"" help:"The spec, - for standard input."`
+	Name       string   `help:"The query's name; that of the spec by default." placeholder:"NAME"`
+	Set        []string `help:"Set a parameter of an operator: OPERATOR.PARAMETER=VALUE." sep:"none" placeholder:"OP.PARAM=VALUE"`
+	Partitions int      `short:"p" help:"Run operators as N replicas wherever that is safe." default:"1" placeholder:"N"`
+	Workers    int      `help:"How many workers the query is to have." placeholder:"N"`
+	Checkpoint string   `help:"Time between two checkpoints, or off; 1s by default." placeholder:"INTERVAL"`
+	Fsync      string   `help:"When what is kept is brought to the disk: never, grouped or always." placeholder:"MODE"`
+	Transport  string   `help:"How rows go between workers." placeholder:"NAME"`
+	Limit      int64    `help:"Stop when each writer has written so many rows." default:"-1" placeholder:"N"`
+	Wait       bool     `help:"Wait until the query has ended."`
+	serviceOptions
+}
+
+// Run implements the command.
+func (c *submitCommand) Run(s streams) error {
+	text, err := readSpec(c.Spec, s)
+	if err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(filepath.Dir(c.Spec))
+	if err != nil {
+		return err
+	}
+	sub := api.Submission{
+		Name: c.Name, Spec: string(text), File: c.Spec, Dir: dir, Set: c.Set, Partitions: c.Partitions, Workers: c.Workers,
+		Checkpoint: c.Checkpoint, Fsync: c.Fsync, Transport: c.Transport,
+	}
+	if c.Limit >= 0 {
+		sub.Limit = &c.Limit
+	}
+	var q api.Query
+	if err := c.call(http.MethodPost, "/queries", &sub, &q, s); err != nil {
+		return err
+	}
+	printProblems(q.Diagnostics, s)
+	fmt.Fprintln(s.out, q.Name)
+	if c.Wait {
+		return c.wait(q.Name, s)
+	}
+	return nil
+}
+
+// waitPause is how long a command waits before it asks again whether a query has ended.
+const waitPause = 200 * time.Millisecond
+
+// wait waits until a query has ended. A scheduler that does not answer, since another one takes over, is
+// asked again.
+func (o *serviceOptions) wait(name string, s streams) error {
+	c, err := o.client()
+	if err != nil {
+		return err
+	}
+	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer restore()
+	for {
+		var q api.Query
+		err := c.Do(ctx, http.MethodGet, queryPath(name), nil, &q)
+		var known *api.Error
+		switch {
+		case ctx.Err() != nil:
+			return &exitError{exitFailed, fmt.Sprintf("query %q goes on", name)}
+		case errors.As(err, &known) && known.Code == api.UnknownQuery:
+			return serviceError(err, s)
+		case err == nil && q.State == api.Finished:
+			return nil
+		case err == nil && api.Ended(q.State):
+			return &exitError{exitFailed, strings.TrimRight(fmt.Sprintf("query %q: %s: %s", name, q.State, q.Error), ": ")}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(waitPause):
+		}
+	}
+}
+
+type listCommand struct {
+	Format string `help:"Form of the output: text or json." enum:"text,json" default:"text"`
+	serviceOptions
+}
+
+// Run implements the command.
+func (c *listCommand) Run(s streams) error {
+	var list api.QueryList
+	if err := c.call(http.MethodGet, "/queries", nil, &list, s); err != nil {
+		return err
+	}
+	if c.Format == "json" {
+		return printJSON(list.Queries, s)
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSTATE\tWORKERS\tCHECKPOINT\tSUBMITTED")
+	for _, q := range list.Queries {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", q.Name, q.State, q.Workers, epochText(q.Checkpoint), q.Submitted.UTC().Format(time.RFC3339))
+	}
+	return w.Flush()
+}
+
+func printJSON(v any, s streams) error {
+	enc := json.NewEncoder(s.out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+func epochText(epoch int64) string {
+	if epoch == api.Last {
+		return "end"
+	}
+	return fmt.Sprint(epoch)
+}
+
+// printQuery shows how a query is.
+func printQuery(q *api.Query, s streams) error {
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "query %s: %s, checkpoint %s, %d restarts\n", q.Name, q.State, epochText(q.Checkpoint), q.Restarts)
+	if q.Error != "" {
+		fmt.Fprintf(w, "%s\n", q.Error)
+	}
+	if q.Watermark != nil {
+		fmt.Fprintf(w, "watermark %s\n", q.Watermark.UTC().Format(time.RFC3339Nano))
+	}
+	if len(q.Tasks) > 0 {
+		fmt.Fprintln(w, "\nTASK\tSTATE\tROLE\tGENERATION\tEPOCH\tWORKER\t")
+	}
+	for _, t := range q.Tasks {
+		note := ""
+		if t.Unprotected {
+			note = "unprotected"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", t.Name, t.State, t.Role, t.Generation, epochText(t.Epoch), t.Worker, strings.TrimSpace(note+" "+t.Waits))
+	}
+	if len(q.Processes) > 0 {
+		fmt.Fprintln(w, "\nWORKER\tADDRESS\tRUNS AS")
+	}
+	for _, p := range q.Processes {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", p.ID, p.Addr, p.About)
+	}
+	if len(q.Operators) > 0 {
+		fmt.Fprintln(w, "\nOPERATOR\tTYPE\tIN\tOUT\tLATE\tBAD")
+	}
+	for _, o := range q.Operators {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\n", o.Name, o.Type, o.In, o.Out, o.Late, o.Skipped+o.Dead)
+	}
+	for _, a := range q.Alerts {
+		fmt.Fprintf(w, "\n%s %s", a.Time.UTC().Format(time.RFC3339), a.Text)
+	}
+	if len(q.Alerts) > 0 {
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+type cancelCommand struct {
+	Query string `arg:"" help:"The query's name."`
+	serviceOptions
+}
+
+// Run implements the command.
+func (c *cancelCommand) Run(s streams) error {
+	return c.call(http.MethodDelete, queryPath(c.Query), nil, nil, s)
+}
+
+type drainCommand struct {
+	Query string `arg:"" help:"The query's name."`
+	Wait  bool   `help:"Wait until all is written."`
+	serviceOptions
+}
+
+// Run implements the command.
+func (c *drainCommand) Run(s streams) error {
+	if err := c.call(http.MethodPost, queryPath(c.Query)+"/drain", nil, nil, s); err != nil || !c.Wait {
+		return err
+	}
+	return c.wait(c.Query, s)
+}
+
+type eventsCommand struct {
+	Query  string `arg:"" optional:"" help:"The query's name; all queries by default."`
+	After  string `help:"Begin after the event with this ID; with those that come from now on by default." placeholder:"ID"`
+	Format string `help:"Form of the output: text, or json with an event a line." enum:"text,json" default:"text"`
+	serviceOptions
+}
+
+// Run implements the command.
+func (c *eventsCommand) Run(s streams) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer restore()
+	err = client.Events(ctx, c.Query, c.After, func(e api.Event) error {
+		if c.Format == "json" {
+			return json.NewEncoder(s.out).Encode(e)
+		}
+		_, err := fmt.Fprintf(s.out, "%s %s %s %s: %s\n", e.Time.UTC().Format(time.RFC3339), e.ID, e.Type, e.Query, e.Text)
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return serviceError(err, s)
+}

@@ -2,6 +2,7 @@ package fakemesos
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -97,6 +98,9 @@ func (f *front) start() error {
 		return fmt.Errorf("fakemesos: master %d: %w", f.index, err)
 	}
 	f.addr, f.up = l.Addr().String(), true
+	if f.c.opts.TLS != nil {
+		l = tls.NewListener(l, f.c.opts.TLS)
+	}
 	f.server = &http.Server{Handler: f}
 	go func(s *http.Server) { _ = s.Serve(l) }(f.server) // ends with Close
 	return nil
@@ -162,7 +166,13 @@ func (c *Cluster) Endpoints() []string {
 }
 
 // URL is where the leading master takes the calls of schedulers.
-func (c *Cluster) URL() string { return "http://" + c.Endpoint() + "/api/v1/scheduler" }
+func (c *Cluster) URL() string {
+	scheme := "http"
+	if c.opts.TLS != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + c.Endpoint() + "/api/v1/scheduler"
+}
 
 // Calls are the scheduler calls that were taken so far, in order.
 func (c *Cluster) Calls() []Call {

@@ -2,8 +2,10 @@ package fakemesos
 
 import (
 	"archive/tar"
+	"bufio"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -242,5 +244,35 @@ func writeArchive(t *testing.T, to, name, text string) {
 		if err := x.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestHTTPS subscribes at a master that speaks HTTPS and asks for credentials.
+func TestHTTPS(t *testing.T) {
+	own := httptest.NewTLSServer(http.NotFoundHandler())
+	defer own.Close()
+	c := New(t, Options{TLS: &tls.Config{Certificates: own.TLS.Certificates}, Users: map[string]string{"alice": "wonder"}})
+	for secret, want := range map[string]int{"wonder": http.StatusOK, "nope": http.StatusUnauthorized} {
+		req, err := http.NewRequest(http.MethodPost, c.URL(), strings.NewReader(
+			`{"type":"SUBSCRIBE","subscribe":{"framework_info":{"user":"root","name":"x"}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", typeJSON)
+		req.SetBasicAuth("alice", secret)
+		resp, err := own.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != want {
+			t.Errorf("with the secret %q: %s", secret, resp.Status)
+		}
+		if want == http.StatusOK {
+			raw, err := readRecord(bufio.NewReader(resp.Body))
+			if err != nil || !strings.Contains(string(raw), "SUBSCRIBED") {
+				t.Errorf("got %q, %v", raw, err)
+			}
+		}
+		resp.Body.Close()
 	}
 }

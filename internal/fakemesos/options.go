@@ -1,6 +1,7 @@
 package fakemesos
 
 import (
+	"crypto/tls"
 	"fmt"
 	"os/exec"
 	"strconv"
@@ -23,6 +24,8 @@ type Options struct {
 	Times Times
 	// Users are the credentials (principal to secret) for HTTP basic authentication. Nil asks for none.
 	Users map[string]string
+	// TLS makes masters speak HTTPS. Nil is plain HTTP.
+	TLS *tls.Config
 	// OfferTimeout takes unanswered offers back after this time; 0 is never, as with Mesos.
 	OfferTimeout time.Duration
 	// WorkDir is where the sandboxes are; "" means a temporary directory of the test.

@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -31,7 +30,7 @@ import (
 type schedulerCommand struct {
 	Listen    string `help:"Where the API listens." default:"127.0.0.1:8090" placeholder:"HOST:PORT"`
 	Advertise string `help:"The address of the API for others, such as a standby scheduler." placeholder:"URL"`
-	Cluster   string `help:"Where workers run: local:N is N processes of this machine for each query." default:"local:3" placeholder:"CLUSTER"`
+	Cluster   string `help:"Where workers run: local:N, N processes of this machine for each query; mesos://HOST:PORT,... or zk://HOST:PORT,.../PATH, the masters of a Mesos cluster or where they are found." default:"local:3" placeholder:"CLUSTER"`
 	StateRoot string `help:"Folder, shared by all schedulers and workers, for the state of queries." required:"" placeholder:"DIR"`
 	Store     string `help:"Where schedulers keep what they must not forget and who of them leads: a folder, or zk://HOST:PORT,.../PATH. STATE-ROOT/store by default." placeholder:"PLACE"`
 
@@ -40,8 +39,10 @@ type schedulerCommand struct {
 	TLSCert  string `name:"tls-cert" help:"File with the certificate of the API, in PEM form." placeholder:"FILE"`
 	TLSKey   string `name:"tls-key" help:"File with the key of the certificate." placeholder:"FILE"`
 
-	Keys    string `help:"File with the keys of the cluster, which encrypt the connections between processes." placeholder:"FILE"`
-	Verbose bool   `help:"Log checkpoints too."`
+	Keys    string        `help:"File with the keys of the cluster, which encrypt the connections between processes." placeholder:"FILE"`
+	Session time.Duration `help:"Session timeout of a store in ZooKeeper: after how long another scheduler takes over." default:"4s"`
+	Mesos   mesosOptions  `embed:"" prefix:"mesos-"`
+	Verbose bool          `help:"Log checkpoints too."`
 }
 
 // schedulerProcess is a scheduler that runs.
@@ -164,7 +165,7 @@ func (p *schedulerProcess) serve(ctx context.Context) (err error) {
 	}
 	defer listener.Close()
 	url := p.url(listener.Addr().String())
-	clusters, err := p.clusters()
+	clusters, err := p.clusters(url)
 	if err != nil {
 		return err
 	}
@@ -252,22 +253,7 @@ func (p *schedulerProcess) openStore(ctx context.Context) (store.Store, error) {
 	if err != nil {
 		return nil, usageErrorf("--store: %v", err)
 	}
-	return store.OpenZooKeeper(ctx, place.Hosts, place.Path, store.Options{Auth: place.Auth, Log: p.log})
-}
-
-// clusterChoice is what --cluster says.
-type clusterChoice struct {
-	open  service.OpenClusters
-	extra map[string]http.Handler // for the API's server
-}
-
-func (p *schedulerProcess) clusters() (*clusterChoice, error) {
-	text, isLocal := strings.CutPrefix(p.c.Cluster, "local:")
-	n, err := strconv.Atoi(text)
-	if !isLocal || err != nil || n < 1 || n > maxNodes {
-		return nil, usageErrorf("--cluster must be local:N with N from 1 to %d; it is %q", maxNodes, p.c.Cluster)
-	}
-	return &clusterChoice{open: service.Local{Usual: n, Most: maxNodes, Dir: p.dir, Command: p.worker}.Open}, nil
+	return store.OpenZooKeeper(ctx, place.Hosts, place.Path, store.Options{Session: p.c.Session, Auth: place.Auth, Log: p.log})
 }
 
 // worker is the command of a worker process on this machine.

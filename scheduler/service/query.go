@@ -187,7 +187,7 @@ func (q *query) runOn(c *Compiled, core *coreStore, isNew bool) error {
 	}
 	q.watch.begin(c.Config.Query)
 	outcome, err := shell.Run(q.ctx, shell.Options{
-		Config: c.Config, Fresh: place.Fresh, Deploy: c.Deploy, Catalog: q.r.s.o.Catalog, Store: core,
+		Config: c.Config, Fresh: place.Fresh, Adopt: !place.Fresh && !isNew, Deploy: c.Deploy, Catalog: q.r.s.o.Catalog, Store: core,
 		Transport: q.r.s.o.Transport, Listen: place.Listen, Cluster: place.Cluster,
 		Stop: q.stop, Requests: q.requests, Observer: q.watch.observer(),
 	})

@@ -30,7 +30,10 @@ type Store interface {
 type Options struct {
 	Config scheduler.Config
 	// Fresh says that nothing of an earlier shell runs any longer.
-	Fresh   bool
+	Fresh bool
+	// Adopt says that workers of an earlier shell may run. The core is made once as many as are wanted have
+	// been heard, or some seconds have passed: it takes what it does not find at once for failed.
+	Adopt   bool
 	Deploy  metaquery.Deploy
 	Catalog dataflow.Catalog // by which requests of users are checked
 	Store   Store
@@ -68,6 +71,7 @@ const (
 	exitGrace    = 5 * time.Second // for workers to end by themselves
 	killGrace    = 2 * time.Second // and then to be told of
 	redoPause    = 100 * time.Millisecond
+	adoptTime    = 3 * time.Second // for workers of an earlier shell to be heard
 )
 
 // mostQuick is how many workers may end at once, one after the other, before the query is given up.
@@ -82,7 +86,8 @@ type shell struct {
 	cluster Cluster
 	inbox   chan incoming
 	peers   map[scheduler.WorkerID]*peer
-	ever    bool // a worker has been able to run tasks
+	ever    bool                   // a worker has been able to run tasks
+	stop    *scheduler.StopRequest // the last one, which each core is told
 	asked   map[int64]chan<- Response
 	lastAsk int64
 	here    time.Time
@@ -146,7 +151,11 @@ func (c controlHandler) Message(channel string, _ int64, msg []byte, back transp
 }
 
 func (s *shell) loop(ctx context.Context) error {
-	s.begin()
+	if s.o.Adopt {
+		s.redo = time.Now().Add(adoptTime)
+	} else {
+		s.begin()
+	}
 	tick := time.NewTicker(tickInterval)
 	defer tick.Stop()
 	for s.outcome == nil && s.failure == nil {
@@ -162,6 +171,7 @@ func (s *shell) loop(ctx context.Context) error {
 		case text := <-s.cluster.Alerts():
 			s.o.Alert(text)
 		case r := <-s.o.Stop:
+			s.stop = &r
 			s.handle(scheduler.Event{Stop: &r})
 		case r := <-s.o.Requests:
 			s.request(r)
@@ -183,6 +193,9 @@ func (s *shell) begin() {
 	config.Fresh, s.fresh = s.fresh, false
 	s.core, actions = scheduler.New(config, record)
 	s.do(actions)
+	if s.stop != nil {
+		s.handle(scheduler.Event{Stop: s.stop})
+	}
 }
 
 // tick does what time brings.
@@ -345,7 +358,21 @@ func (s *shell) alive(id scheduler.WorkerID, a *metaquery.Alive) {
 		p.up, s.ever = true, true
 		s.handle(scheduler.Event{Worker: &scheduler.WorkerUp{ID: id, Addr: a.Addr}})
 	}
+	if s.core == nil && s.allUp() {
+		s.redo = time.Now() // nobody is to be waited for
+	}
 	s.handle(scheduler.Event{Alive: &scheduler.Alive{Worker: id, Addr: a.Addr, Tasks: a.Tasks}})
+}
+
+// allUp tells whether as many workers as are wanted can run tasks.
+func (s *shell) allUp() bool {
+	n := 0
+	for _, p := range s.peers {
+		if p.up {
+			n++
+		}
+	}
+	return n >= s.o.Config.Workers
 }
 
 // ended takes the end of a worker.

@@ -1,0 +1,106 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sluice/scheduler/mesos"
+	"sluice/scheduler/shell"
+	"sluice/scheduler/store"
+)
+
+// Mesos says how queries run on a cluster of Apache Mesos. Workers go on without a scheduler for some time.
+type Mesos struct {
+	// Options are those of the framework, but for its Store and Detector.
+	Options mesos.Options
+	// Detect finds the leading master, if Options name none.
+	Detect func() (Detector, error)
+	// Need is what a worker takes.
+	Need mesos.Need
+	// Executor is how agents start a worker that connects to control.
+	Executor func(control string) mesos.ExecutorSpec
+	// Listen is where the control streams listen, as agents reach it: "tcp://10.0.0.1:*".
+	Listen string
+	// Usual and Most are workers of a query.
+	Usual, Most int
+}
+
+// Detector is a mesos.Detector that ends.
+type Detector interface {
+	mesos.Detector
+	Close()
+}
+
+// Open is an OpenClusters.
+func (m Mesos) Open(_ context.Context, s store.Store) (Clusters, error) {
+	o := m.Options
+	o.Store = s
+	c := &mesosClusters{o: m}
+	if m.Detect != nil {
+		d, err := m.Detect()
+		if err != nil {
+			return nil, err
+		}
+		c.detector, o.Detector = d, d
+	}
+	f, err := mesos.New(o)
+	if err != nil {
+		c.closeDetector()
+		return nil, err
+	}
+	c.framework = f
+	return c, nil
+}
+
+type mesosClusters struct {
+	o         Mesos
+	framework *mesos.Framework
+	detector  Detector // nil for none
+}
+
+// Place implements Clusters.
+func (m *mesosClusters) Place(_ context.Context, p PlaceOptions) (*Place, error) {
+	return &Place{
+		Listen: m.o.Listen,
+		Cluster: func(control string) (shell.Cluster, error) {
+			return m.framework.Cluster(p.ID, m.o.Need, m.o.Executor(control))
+		},
+		Close: func() {},
+	}, nil
+}
+
+// Retain implements Clusters.
+func (m *mesosClusters) Retain(ids []string) { m.framework.Retain(ids...) }
+
+// About implements Clusters.
+func (m *mesosClusters) About() string {
+	id, up := m.framework.ID()
+	state := "connected"
+	if !up {
+		state = "not connected"
+	}
+	masters := strings.Join(m.o.Options.Masters, ",")
+	if masters == "" {
+		masters = "found through ZooKeeper"
+	}
+	return fmt.Sprintf("mesos: framework %s, masters %s, %s", id, masters, state)
+}
+
+// Workers implements Clusters.
+func (m *mesosClusters) Workers() (usual, most int) { return m.o.Usual, m.o.Most }
+
+// Lost implements Clusters.
+func (m *mesosClusters) Lost() <-chan struct{} { return m.framework.Done() }
+
+// Close implements Clusters.
+func (m *mesosClusters) Close() {
+	m.framework.Close()
+	m.closeDetector()
+}
+
+func (m *mesosClusters) closeDetector() {
+	if m.detector != nil {
+		m.detector.Close()
+	}
+}

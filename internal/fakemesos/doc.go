@@ -27,8 +27,9 @@
 //   - Time is real. Every interval is Mesos' own times Options.Scale, those that frameworks name too (refuse_seconds,
 //     failover_timeout, grace periods), and those that executors are told in their environment. Options.Times sets single ones.
 //   - Faults: Rescind, CutStream, Partition and Heal, StopAgent and StartAgent, LeaveAgent, MarkGone, Drain, Maintain,
-//     StartMaintenance, KillExecutor, RestartMaster, FailOver; events that are dropped, sent twice, delayed, reordered;
+//     StartMaintenance, KillExecutor, RestartMaster, FailOver, Leaderless; events that are dropped, sent twice, delayed, reordered;
 //     calls that are lost, slow or refused, or whose answer is lost.
+//   - Options.Users asks for HTTP basic authentication, Options.TLS makes masters speak HTTPS.
 //   - Announce registers the masters in a ZooKeeper, as nodes json.info_ with their MasterInfo.
 //   - Inspection: Calls, Tasks, Frameworks, Agents, Offers, Settled (no update waits for its acknowledgement), Unknown.
 //
@@ -51,9 +52,9 @@
 //
 //   - Groups (LAUNCH_GROUP) and Mesos' default executor: sched08, rule 50. Reservations made by calls, volumes, operations:
 //     sched17. Health checks, max_completion_time: the end of sched03.
-//   - The old GET endpoints and most queries of operators: oper01. Compressed answers: oper05, a part of rule 14.
+//   - The old GET endpoints and most queries of operators: oper01. (When answers are compressed is that of oper05, rule 14.)
 //   - A call of type UNKNOWN ends a real master (sched25, a part of rule 18); here it is a call that no recording shows.
-//   - Masters without a leader, or that never recover (the end of sched20), agents that do not come back after a master's
+//   - Masters that never recover (the end of sched20; those without a leader are, with Leaderless), agents that do not come back after a master's
 //     restart (the end of rule 38: reconciliation stays silent about them for good).
 //   - The environment of Mesos' own executors: exec10.
 //   - What is no HTTP is answered with 400, Expect: 100-continue with 100; a master closes the connection, and answers at once.

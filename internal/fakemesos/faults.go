@@ -338,6 +338,18 @@ func (c *Cluster) FailOver() {
 	c.after(c.opts.Times.LeaderExpiration, func() { c.elect(i) })
 }
 
+// Leaderless kills the leading master; the others know of no leader (503) until one of them leads after a time.
+func (c *Cluster) Leaderless(wait time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.leader
+	if i < 0 {
+		return
+	}
+	c.killLeader()
+	c.after(wait, func() { c.elect(i) })
+}
+
 // elect makes the next living master lead, since the session of the dead one has expired.
 func (c *Cluster) elect(dead int) {
 	if c.leader >= 0 {

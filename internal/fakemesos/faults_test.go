@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/tls"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -275,4 +276,50 @@ func TestHTTPS(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
+}
+
+// TestLeaderless asks a master that knows of no leader, and again when it leads itself.
+func TestLeaderless(t *testing.T) {
+	c := New(t, Options{Masters: 2})
+	other := "http://" + c.Endpoints()[1]
+	c.Leaderless(100 * time.Millisecond)
+	if status, text := ask(t, other, `{"type":"GET_AGENTS"}`); status != http.StatusServiceUnavailable || text != "No leader elected" {
+		t.Errorf("without a leader: %d %s", status, text)
+	}
+	for c.Endpoint() != c.Endpoints()[1] {
+		time.Sleep(time.Millisecond)
+	}
+	if status, text := ask(t, other, `{"type":"GET_AGENTS"}`); status != http.StatusOK {
+		t.Errorf("at the new leader: %d %s", status, text)
+	}
+}
+
+// TestGzip compares when answers are compressed with oper05: from 1024 bytes on.
+func TestGzip(t *testing.T) {
+	c := New(t, Options{Agents: []AgentSpec{{}, {}, {}}})
+	for call, want := range map[string]bool{"GET_AGENTS": true, "GET_HEALTH": false} {
+		resp, err := http.Post("http://"+c.Endpoint()+"/api/v1", typeJSON, strings.NewReader(`{"type":"`+call+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !strings.HasPrefix(string(raw), `{"type":"`+call+`"`) || resp.Uncompressed != want {
+			t.Errorf("%s: compressed is %v, %q, %v", call, resp.Uncompressed, raw, err)
+		}
+	}
+}
+
+func ask(t *testing.T, master, call string) (int, string) {
+	t.Helper()
+	resp, err := http.Post(master+"/api/v1", typeJSON, strings.NewReader(call))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(raw)
 }

@@ -1,7 +1,10 @@
 package fakemesos
 
 import (
+	"bytes"
+	"compress/gzip"
 	"net/http"
+	"strings"
 
 	"github.com/mesos/mesos-go/api/v1/lib/master"
 )
@@ -48,10 +51,10 @@ func (c *Cluster) serveOperator(w http.ResponseWriter, r *http.Request) {
 		c.watch(w, asJSON)
 		return
 	}
-	c.answerOperator(w, call, asJSON)
+	c.answerOperator(w, r, call, asJSON)
 }
 
-func (c *Cluster) answerOperator(w http.ResponseWriter, call *master.Call, asJSON bool) {
+func (c *Cluster) answerOperator(w http.ResponseWriter, r *http.Request, call *master.Call, asJSON bool) {
 	if call.Type == master.Call_GET_HEALTH {
 		raw, err := encode("mesos.master.Response", asJSON, &master.Response{
 			Type: master.Response_GET_HEALTH, GetHealth: &master.Response_GetHealth{Healthy: true},
@@ -59,7 +62,7 @@ func (c *Cluster) answerOperator(w http.ResponseWriter, call *master.Call, asJSO
 		if err != nil {
 			c.t.Error(err)
 		}
-		answer(w, asJSON, raw)
+		answer(w, r, asJSON, raw)
 		return
 	}
 	c.mu.Lock()
@@ -76,14 +79,25 @@ func (c *Cluster) answerOperator(w http.ResponseWriter, call *master.Call, asJSO
 	case text != "":
 		refuse(w, status, text)
 	case raw != nil:
-		answer(w, true, raw)
+		answer(w, r, true, raw)
 	default:
 		w.WriteHeader(http.StatusOK)
 	}
 }
 
-func answer(w http.ResponseWriter, asJSON bool, raw []byte) {
+// gzipFrom is the length from which bodies are compressed for those who accept it.
+const gzipFrom = 1024
+
+func answer(w http.ResponseWriter, r *http.Request, asJSON bool, raw []byte) {
 	w.Header().Set("Content-Type", (&stream{asJSON: asJSON}).media())
+	if len(raw) >= gzipFrom && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		var b bytes.Buffer
+		zw := gzip.NewWriter(&b)
+		_, _ = zw.Write(raw) // a buffer takes all
+		_ = zw.Close()
+		raw = b.Bytes()
+	}
 	_, _ = w.Write(raw) // the client may be gone
 }
 

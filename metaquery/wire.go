@@ -36,6 +36,8 @@ type Deploy struct {
 	Sets       []string `json:"sets,omitempty"` // OPERATOR.PARAMETER=VALUE
 	Partitions int      `json:"partitions"`
 	Nodes      int      `json:"nodes"` // over which operators without a placement are spread
+	// Replicas are those of operators that have another number than Partitions.
+	Replicas map[string]int `json:"replicas,omitempty"`
 	// Graph is the fingerprint of the physical graph. A worker that finds another one, since a file of rules
 	// has changed, say, must not run it.
 	Graph string `json:"graph"`

@@ -81,6 +81,14 @@ func (d *Deploy) check() error {
 	if d.Partitions < 1 || d.Nodes < 1 {
 		return errors.New("deploy: partitions and nodes must be positive")
 	}
+	for operator, n := range d.Replicas {
+		if err := checkName("deploy", operator); err != nil {
+			return err
+		}
+		if n < 1 {
+			return fmt.Errorf("deploy: %d replicas of %q; they must be positive", n, operator)
+		}
+	}
 	return nil
 }
 

@@ -16,7 +16,7 @@ func toWorkers() []*ToWorker {
 		Plan: &Plan{Attempt: 4, Epoch: 800, Tuples: tuples}, Stop: -1,
 	}
 	return []*ToWorker{
-		{Deploy: &Deploy{Spec: []byte("<dataflow name=\"\xff\"/>"), File: "q.xml", Dir: "/data", Sets: []string{"a.b=c"}, Partitions: 2, Nodes: 3, Graph: "sum", Limit: -1, State: "/state", Fsync: "grouped", Transport: "tcp"}},
+		{Deploy: &Deploy{Spec: []byte("<dataflow name=\"\xff\"/>"), File: "q.xml", Dir: "/data", Sets: []string{"a.b=c"}, Partitions: 2, Nodes: 3, Replicas: map[string]int{"total": 1}, Graph: "sum", Limit: -1, State: "/state", Fsync: "grouped", Transport: "tcp"}},
 		{Launch: &Launch{ID: id, Checkpoint: 300, State: map[string]Snapshot{"late": {Key: "late", Lo: 300, Hi: 303, Ref: "r", Meta: []byte{0, 255}}}, Every: 100, Flight: 4, Interval: 10000, Orders: orders}},
 		{End: &id}, {Orders: &orders}, {Here: true}, {Exit: true},
 	}
@@ -122,6 +122,7 @@ func TestHostileMessages(t *testing.T) {
 func TestEncodeRefuses(t *testing.T) {
 	for want, m := range map[string]*ToWorker{
 		"exactly one field":    {},
+		"0 replicas of \"a\"":    {Deploy: &Deploy{Partitions: 1, Nodes: 1, Replicas: map[string]int{"a": 0}}},
 		"is not UTF-8":         {Deploy: &Deploy{Dir: "\xff", Partitions: 1, Nodes: 1}},
 		`"\xff" is not UTF-8`:  {End: &TaskID{Task: "\xff"}},
 		"of a.b is not UTF-8":  {Orders: &Orders{To: TaskID{Task: "a"}, Now: []Tuple{{Operator: "a", Param: "b", Value: "\xff"}}}},

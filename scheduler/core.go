@@ -43,6 +43,7 @@ type Core struct {
 	decision *Decision
 	stopped  int64 // when the query was told to stop
 	stopLead int64 // how far ahead of all epochs the sources are to stop
+	catchUp  bool  // StopRequest
 
 	seq     int64 // of tuples, within the term
 	alerted map[string]bool

@@ -73,6 +73,11 @@ type StopRequest struct {
 	// End says that the inputs count as ended: what has been read is finished and written. Otherwise the
 	// query stops at an epoch, with a checkpoint, and can go on later.
 	End bool
+	// CatchUp says that tasks are yet to be launched, that their sources are to do again what they have logged
+	// and then to stop, and that the query takes all the time that it needs to come to a checkpoint there.
+	CatchUp bool
+	// Logged is an epoch up to which sources are known to have cut.
+	Logged int64
 }
 
 // Action is what the shell is to do, in the order given. Exactly one field is set. Save comes before

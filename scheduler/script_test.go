@@ -199,6 +199,9 @@ func (s *script) event(line string) {
 		}
 	case "stop", "end":
 		e.Stop = &scheduler.StopRequest{End: words[0] == "end"}
+	case "catch-up":
+		logged, _ := strconv.ParseInt(words[1], 10, 64)
+		e.Stop = &scheduler.StopRequest{CatchUp: true, Logged: logged}
 	case "decided":
 		attempt, _ := strconv.ParseInt(words[1], 10, 64)
 		commit := words[2] == "commit"

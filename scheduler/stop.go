@@ -13,9 +13,9 @@ func (c *Core) stop(r *StopRequest) {
 		c.rec.Stop = -1
 	} else {
 		c.stopLead = leadEpochs
-		c.rec.Stop = c.high() + c.stopLead
+		c.rec.Stop = max(c.high(), r.Logged) + c.stopLead
 	}
-	c.stopped = c.now
+	c.stopped, c.catchUp = c.now, r.CatchUp
 	c.changed, c.dirty = true, true
 }
 
@@ -35,7 +35,10 @@ func (c *Core) advanceStop() {
 	}
 	cut := c.stopCut()
 	switch {
-	case cut > 0 && c.rec.Checkpoint >= cut || !c.anyLive():
+	case cut > 0 && c.rec.Checkpoint >= cut:
+		c.finish(Outcome{})
+	case c.catchUp:
+	case !c.anyLive():
 		c.finish(Outcome{})
 	case c.now-c.stopped >= stopTimeout:
 		c.alert(fmt.Sprintf("the query has not come to a checkpoint within %d s of being stopped; it will go on from checkpoint %d", stopTimeout/second, c.rec.Checkpoint))

@@ -122,7 +122,7 @@ func TestHostileMessages(t *testing.T) {
 func TestEncodeRefuses(t *testing.T) {
 	for want, m := range map[string]*ToWorker{
 		"exactly one field":    {},
-		"0 replicas of \"a\"":    {Deploy: &Deploy{Partitions: 1, Nodes: 1, Replicas: map[string]int{"a": 0}}},
+		"0 replicas of \"a\"":  {Deploy: &Deploy{Partitions: 1, Nodes: 1, Replicas: map[string]int{"a": 0}}},
 		"is not UTF-8":         {Deploy: &Deploy{Dir: "\xff", Partitions: 1, Nodes: 1}},
 		`"\xff" is not UTF-8`:  {End: &TaskID{Task: "\xff"}},
 		"of a.b is not UTF-8":  {Orders: &Orders{To: TaskID{Task: "a"}, Now: []Tuple{{Operator: "a", Param: "b", Value: "\xff"}}}},

@@ -2,6 +2,7 @@ package fakemesos
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -23,6 +24,12 @@ func TestMain(m *testing.M) {
 			Context: context.Background(), Env: os.Environ(),
 			Command: &mesos.CommandInfo{Value: ptr(os.Getenv("FAKEMESOS_REXEC"))},
 		}))
+	}
+	// Replays wait most of the time: more of them than there are processors run at once.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }

@@ -34,6 +34,11 @@ var (
 	secsText   = regexp.MustCompile(`(\d+)(secs|mins)`)
 )
 
+// time is how long these seconds of the recording take.
+func (m *ids) time(secs float64) time.Duration {
+	return time.Duration(secs * m.scale * float64(time.Second))
+}
+
 // request translates a recorded request.
 func (m *ids) request(s string) string {
 	m.mu.Lock()

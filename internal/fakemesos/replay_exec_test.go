@@ -23,7 +23,7 @@ var (
 )
 
 // replayExecutor makes the function that agents run: it replays what the executor named by -out did.
-func replayExecutor(t *testing.T, m *ids) func(Process) int {
+func replayExecutor(t testing.TB, m *ids) func(Process) int {
 	return func(p Process) int {
 		out := outFlag.FindStringSubmatch(p.Command.GetValue())
 		if out == nil {
@@ -47,7 +47,7 @@ func replayExecutor(t *testing.T, m *ids) func(Process) int {
 
 // execReplay replays one executor. Its clients are executor and executor-2.
 type execReplay struct {
-	t       *testing.T
+	t       testing.TB
 	p       Process
 	ids     *ids
 	name    string

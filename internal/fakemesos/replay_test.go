@@ -22,7 +22,7 @@ type sent struct {
 
 // replay replays the side of frameworks and operators.
 type replay struct {
-	t        *testing.T
+	t        testing.TB
 	c        *Cluster
 	ids      *ids
 	streams  map[string]*openStream
@@ -38,7 +38,7 @@ type replay struct {
 	states   map[string]string // the last state of a client's task
 }
 
-func newReplay(t *testing.T, c *Cluster, m *ids) *replay {
+func newReplay(t testing.TB, c *Cluster, m *ids) *replay {
 	tr := &http.Transport{DisableCompression: true}
 	t.Cleanup(tr.CloseIdleConnections)
 	return &replay{

@@ -28,7 +28,7 @@ type entry struct {
 var entryLine = regexp.MustCompile(`^(>>>>|<<<<|----) \[(\S+) \+([0-9.]+)s\] (.*)$`)
 
 // readTranscript parses a transcript.
-func readTranscript(t *testing.T, name string) []*entry {
+func readTranscript(t testing.TB, name string) []*entry {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", name))
 	if err != nil {

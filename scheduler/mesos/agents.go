@@ -60,6 +60,7 @@ func (c *Core) blame(w *worker) {
 
 // inverseOffers takes requests to leave agents. They are answered when the workers are elsewhere.
 func (c *Core) inverseOffers(list []pb.InverseOffer) {
+	c.due = true
 	for _, o := range list {
 		if o.AgentID == nil {
 			c.answerInverse(sched.Call_ACCEPT_INVERSE_OFFERS, []pb.OfferID{o.OfferID})

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -63,18 +64,16 @@ func printLibraries() {
 	}
 }
 
-// artifacts packs this test.
-func artifacts(t *testing.T) *Artifacts {
-	t.Helper()
+func TestArtifacts(t *testing.T) {
 	a, err := NewArtifacts(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a
+	t.Run("the archive runs with its own libraries", func(t *testing.T) { archiveRuns(t, a) })
+	t.Run("an agent fetches the executor", func(t *testing.T) { agentFetches(t, a) })
 }
 
-func TestTheArchiveRunsWithItsOwnLibraries(t *testing.T) {
-	a := artifacts(t)
+func archiveRuns(t *testing.T, a *Artifacts) {
 	if again, err := NewArtifacts(filepath.Dir(a.Path())); err != nil || again.Path() != a.Path() {
 		t.Fatalf("packed again as %v, error %v", again, err)
 	}
@@ -105,8 +104,7 @@ func TestTheArchiveRunsWithItsOwnLibraries(t *testing.T) {
 	}
 }
 
-func TestAnAgentFetchesTheExecutor(t *testing.T) {
-	a := artifacts(t)
+func agentFetches(t *testing.T, a *Artifacts) {
 	server := httptest.NewServer(a)
 	defer server.Close()
 	if res, err := http.Get(server.URL + ArtifactsPath + "other"); err != nil || res.StatusCode != http.StatusNotFound {
@@ -141,5 +139,18 @@ func TestAnAgentFetchesTheExecutor(t *testing.T) {
 	c.Kill(w.ID)
 	if e := b.end(c); e.ID != w.ID || !strings.Contains(e.Status, "killed") {
 		t.Fatalf("%+v", e)
+	}
+	c.Start(1)
+	w = b.running(1)[0]
+	for _, e := range b.mesos.Agents()[0].Executors {
+		if e.ID == string(w.ID) {
+			if err := syscall.Kill(e.Pid, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.Kill(w.ID)
+	if e := b.end(c); e.ID != w.ID || !strings.Contains(e.Status, "signal 9") {
+		t.Fatalf("a process that has stopped: %+v", e)
 	}
 }

@@ -29,7 +29,7 @@ type Config struct {
 	Silence time.Duration
 	// Margin is added to Silence: what a worker may take to end, and clocks to differ.
 	Margin time.Duration
-	// KillGrace is how long a worker that is killed may take to write its state.
+	// KillGrace is how long a worker that is killed may take to write its state, and then its executor to end.
 	KillGrace time.Duration
 	// Heartbeats that may be missing before the connection is given up. Default 3.
 	Heartbeats int
@@ -66,7 +66,7 @@ func (c Config) withDefaults() Config {
 	usual(&c.FailoverTimeout, 7*24*time.Hour)
 	usual(&c.Silence, min(5*time.Minute, c.FailoverTimeout))
 	usual(&c.Margin, 30*time.Second)
-	usual(&c.KillGrace, 5*time.Second)
+	usual(&c.KillGrace, 3*time.Second)
 	usual(&c.ConnectTimeout, 15*time.Second)
 	usual(&c.RetryFirst, 200*time.Millisecond)
 	usual(&c.RetryMax, 30*time.Second)

@@ -32,6 +32,7 @@ type Core struct {
 
 	queries map[string]*query
 	workers map[scheduler.WorkerID]*worker
+	order   []*worker      // all, by name; nil if it is to be made
 	on      map[string]int // workers of each agent
 	onQuery map[place]int  // and those of a query
 	agents  map[string]*agent
@@ -39,6 +40,8 @@ type Core struct {
 
 	suppressed  bool
 	reviveDue   bool
+	due         bool      // all workers are to be looked at
+	looked      time.Time // when they were
 	revived     time.Time // when REVIVE was said last
 	reconcileAt time.Time // the next explicit reconciliation, zero if all have answered
 	reconciled  int       // how many there were since the subscription
@@ -257,15 +260,24 @@ func (c *Core) Handle(e Event) []Action {
 // advance does what has become due.
 func (c *Core) advance() {
 	c.connection()
-	c.overdue()
+	look := c.due || c.now.Sub(c.looked) >= lookEvery
+	if look {
+		c.due, c.looked = false, c.now
+		c.overdue()
+	}
 	if c.phase != subscribed {
 		return
 	}
 	c.reconcile()
-	c.nag()
+	if look {
+		c.nag()
+		c.maintain()
+	}
 	c.demand()
-	c.maintain()
 }
+
+// lookEvery is the time between two looks at all workers, unless one is due.
+const lookEvery = 50 * time.Millisecond
 
 func (c *Core) know(q *Query) {
 	have := c.queries[q.Name]
@@ -273,7 +285,7 @@ func (c *Core) know(q *Query) {
 		have = &query{name: q.Name, verdicts: map[string]verdict{}}
 		c.queries[q.Name] = have
 	}
-	have.need, have.executor, have.closed = q.Need, q.Executor, false
+	have.need, have.executor, have.closed, c.due = q.Need, q.Executor, false, true
 	for _, w := range c.sorted() {
 		if w.rec.Query == q.Name {
 			w.address(q.Executor.Control)
@@ -325,13 +337,14 @@ func (c *Core) killAll(which func(*worker) bool) {
 type place struct{ query, agent string }
 
 func (c *Core) add(w *worker) {
-	c.workers[w.id] = w
+	c.workers[w.id], c.order = w, nil
 	c.on[w.rec.Agent]++
 	c.onQuery[place{w.rec.Query, w.rec.Agent}]++
 }
 
 func (c *Core) remove(w *worker) {
 	delete(c.workers, w.id)
+	c.order, c.due = nil, true
 	less(c.on, w.rec.Agent)
 	less(c.onQuery, place{w.rec.Query, w.rec.Agent})
 }
@@ -344,9 +357,12 @@ func less[K comparable](counts map[K]int, key K) {
 	}
 }
 
-// sorted are the workers, by name.
+// sorted are the workers, by name. The slice is never changed.
 func (c *Core) sorted() []*worker {
-	return slices.SortedFunc(maps.Values(c.workers), func(a, b *worker) int { return cmp.Compare(a.id, b.id) })
+	if c.order == nil {
+		c.order = slices.SortedFunc(maps.Values(c.workers), func(a, b *worker) int { return cmp.Compare(a.id, b.id) })
+	}
+	return c.order
 }
 
 // byName are the queries, by name.

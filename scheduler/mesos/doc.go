@@ -1,3 +1,126 @@
-// Package mesos runs the workers of queries on a cluster of Apache Mesos: it is a framework that speaks the v1
-// scheduler API. See doc of Framework and Core.
+/*
+Package mesos runs the workers of queries on a cluster of Apache Mesos. It is a framework that speaks the v1
+scheduler API, in protobuf.
+
+	f, err := mesos.New(mesos.Options{
+		Config: mesos.Config{User: "sluice", Name: "sluice", NewID: newID},
+		Store: leadership.Store(), Masters: []string{"10.0.0.1:5050", "10.0.0.2:5050"},
+	})
+	artifacts, err := mesos.NewArtifacts("/var/lib/sluice/artifacts") // served below mesos.ArtifactsPath
+	cluster, err := f.Cluster("flights", mesos.Need{CPUs: 1, MemMB: 512}, artifacts.Executor("http://10.0.0.9:8080", control))
+	cluster.Start(3) // a shell.Cluster
+
+A Core decides, and is pure: testdata/scripts has what follows from which events, a file for each subject.
+Framework is the shell around it.
+
+# Workers
+
+A worker is one Mesos task on an executor of its own (package executor/mesos). Task, executor and worker have
+one name, which is never used again. The Sluice tasks inside the worker are no business of Mesos: they come
+over the control stream, as on one machine. What a Need names is shared between the task and its executor, so
+that it is what the agent gives.
+
+Two workers of a query are never on one agent, so that the nodes of placements @{p1} and @{p2} are distinct,
+unless Need.Shared allows it and no other agent has offered anything for Config.Patience. Workers of different
+queries may be on one agent. Agents with fewer workers come first. Attributes of a Need must be had exactly: a
+text or number is equal, a set or ranges hold it. Resources that are reserved for a role of the framework are
+used before others, in the form in which they are offered; volumes and what may be revoked are not used.
+
+While a need is not met, the user is told each time the reason changes: what each agent that offers lacks.
+
+# What is stored
+
+	mesos/framework      the framework's id
+	mesos/workers/NAME   each worker, from before its launch until nothing of it runs any longer
+
+The id is one of the framework's own making, so no answer that is lost makes a second framework. It is stored
+before each SUBSCRIBE, also if it is there already: a scheduler that does not lead any more cannot store, and
+so never takes the stream from the one that does. If the store refuses, the Framework is over (Done, Err).
+Nothing behind a value that is to be stored is said before it is stored, however long that takes: a launch not
+before its intent, an acknowledgement not before what the update means.
+
+If the store is lost, so is the id: the old framework's workers end after Config.Silence, and an operator may
+tear it down.
+
+# Subscription
+
+Each subscription has connections and a stream id of its own, and is given up after three heartbeats that do
+not come, after any call that fails, and when a detector names another master. The next one comes after a
+pause that is doubled up to half a minute, with jitter. Masters that do not lead send to the one that does.
+ERROR ends a subscription. If it says that the framework has been removed, another id is made, and all users
+are told: Mesos ends its workers and says no more of them, so they count as killed and out of reach.
+
+The framework has the capabilities PARTITION_AWARE, TASK_KILLING_STATE and MULTI_ROLE, GPU_RESOURCES if
+Config.GPUs is set, checkpoint true and a failover timeout of a week. Checkpoint means that workers live on
+when an agent's process restarts.
+
+# Offers
+
+Each offer is answered in the moment in which it comes: used for workers, or declined. Nothing is held back
+from other frameworks, and there is nothing to keep in step with RESCIND. While nothing is wanted offers are
+declined for an hour and SUPPRESS is said, and SUBSCRIBE names all roles as suppressed. A want says REVIVE, at
+most every two seconds, and again every minute for as long as it is not met. A launch whose offer was gone
+(TASK_DROPPED), or that was lost with its subscription, is made again, without a word to the query's shell.
+
+# Updates
+
+Each update with a uuid is acknowledged, behind what was stored of it, also if it comes again. Explicit
+reconciliation follows each subscription, and is repeated after 5, 10, 20, 40, 60, 60, ... seconds for the
+tasks of which nothing was heard since; implicit reconciliation comes every 15 minutes. A running task that
+nobody knows is killed.
+
+# When a worker has ended
+
+Cluster.Ended says that nothing of the worker runs any longer, so that what must not run twice, such as the
+task of a sink that writes one file, may be launched again. That is so when
+
+  - its executor has said FINISHED, KILLED or FAILED, which it says after the worker has closed everything,
+  - Mesos has said FAILED (the executor's process has ended), ERROR or DROPPED (it never began), GONE (the agent
+    knows of no such task), or GONE_BY_OPERATOR (an operator answers for it), or
+  - Mesos cannot tell (UNREACHABLE, LOST, UNKNOWN, or the framework was removed), the worker has been killed
+    through Cluster.Kill, and Config.Silence and Config.Margin, by default 5 and half a minute, have passed
+    since the later of the two.
+
+The last holds since nothing is said to a worker that has been killed but that it shall end: one that does not
+hear the scheduler for Config.Silence ends by itself, and if it has not closed everything within half of
+Config.Margin its process ends. It supposes that clocks run equally fast, and that a machine that was
+suspended for longer is not woken. A worker on an agent that Mesos cannot reach, but which the scheduler
+hears, is not killed by anybody and goes on; if the agent comes back Mesos says RUNNING.
+
+KILL is said with a grace period of three seconds, in which the worker writes its state. A worker that has not
+ended then, such as one whose process has stopped, is ended with SHUTDOWN of the executor, for which the agent
+gives three seconds more. Both are repeated after 5, 10, 20, 40, 80, 80, ... seconds.
+
+# Trouble
+
+A worker that ends within ten seconds without having been told to makes the next one of its query wait half a
+second, doubled up to a minute; meanwhile it wants no offers. An agent on which three workers have failed
+within ten minutes gets none for five minutes. A worker of which Mesos has heard nothing within five minutes
+is killed.
+
+An agent that is to be maintained (inverse offers) gets no more workers. For each one that is there another is
+started elsewhere; when that has run for two seconds the old one is killed, so that the query is never short
+of workers, and when none is left the inverse offer is accepted. If that takes longer than five minutes it is
+declined, and the workers stay.
+
+# Another leader
+
+A new scheduler takes the stored workers over. Cluster tells each of the query's the new address of the
+control stream, through its executor, again and again until that answers. Retain ends the workers of
+queries that are no more. Close leaves everything running.
+
+# Shipping
+
+Artifacts is this program with the shared libraries that it has loaded, but for the C library, as an archive
+whose name has its checksum: sluice/sluice and sluice/lib. Agents fetch and unpack it into the sandbox. The
+program has a run path, $ORIGIN/lib, which holds for the libraries too. The C library of the agents must not be
+older than that of the machine where the program was built. ExecutorCommand is for agents that have it
+installed.
+
+# What is not covered
+
+No volumes, no dynamic reservations, no quota; no containers but the agent's own; no nested tasks. Resources of
+a Need are taken from the offers of one role. Executors are authenticated by the agents' tokens, if they give
+any. HTTPS verifies masters by CAFile or the system's certificates, and there are no client certificates.
+*/
 package mesos

@@ -28,14 +28,14 @@ func fast(ids *atomic.Int64) Config {
 
 // bench is a cluster of Mesos, a store and a framework.
 type bench struct {
-	t     *testing.T
+	t     testing.TB
 	mesos *fakemesos.Cluster
 	store store.Store
 	ids   atomic.Int64
 	*Framework
 }
 
-func newBench(t *testing.T, o fakemesos.Options) *bench {
+func newBench(t testing.TB, o fakemesos.Options) *bench {
 	t.Helper()
 	b := &bench{t: t, mesos: fakemesos.New(t, o)}
 	s, err := store.OpenDir(t.TempDir())
@@ -74,7 +74,7 @@ func (b *bench) query(name string, need Need, e ExecutorSpec) shell.Cluster {
 }
 
 // eventually waits for something to be so.
-func eventually(t *testing.T, what string, so func() bool) {
+func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -86,16 +86,18 @@ func eventually(t *testing.T, what string, so func() bool) {
 // running waits until so many workers run.
 func (b *bench) running(n int) []WorkerInfo {
 	b.t.Helper()
-	eventually(b.t, fmt.Sprintf("%d workers run", n), func() bool {
-		count := 0
-		for _, w := range b.Workers() {
-			if w.State == "TASK_RUNNING" && !w.Lost && !w.Killed {
-				count++
-			}
-		}
-		return count == n
-	})
+	eventually(b.t, fmt.Sprintf("%d workers run", n), func() bool { return b.countRunning() == n })
 	return b.Workers()
+}
+
+func (b *bench) countRunning() int {
+	count := 0
+	for _, w := range b.Workers() {
+		if w.State == "TASK_RUNNING" && !w.Lost && !w.Killed {
+			count++
+		}
+	}
+	return count
 }
 
 // end waits for the end of a worker.

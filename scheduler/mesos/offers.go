@@ -189,7 +189,7 @@ func offerTexts(ids []pb.OfferID) (out []string) {
 // task is a worker as Mesos sees it. Its executor has its name, so that two never differ under one name.
 func (c *Core) task(q *query, w *worker, t taken) pb.TaskInfo {
 	id, shell, title := string(w.id), true, "worker of "+q.name
-	grace := pb.DurationInfo{Nanoseconds: (c.cfg.KillGrace + 2*time.Second).Nanoseconds()}
+	grace := pb.DurationInfo{Nanoseconds: c.cfg.KillGrace.Nanoseconds()}
 	command := &pb.CommandInfo{Shell: &shell, Value: &q.executor.Command}
 	for _, uri := range q.executor.URIs {
 		command.URIs = append(command.URIs, pb.CommandInfo_URI{Value: uri})

@@ -45,8 +45,6 @@ func newPool(offers []*pb.Offer) pool {
 	return p
 }
 
-func (p pool) clone() pool { return newPool([]*pb.Offer{{Resources: p}}) }
-
 // has is how much of a resource there is; ports are counted.
 func (p pool) has(name string) milli {
 	var sum milli

@@ -145,7 +145,7 @@ func (c *Core) subscribed(s *sched.Event_Subscribed) {
 	}
 	c.reconcileAt, c.reconciled = c.now, 0
 	c.implicitAt = c.now.Add(c.cfg.Implicit)
-	c.reviveDue = false
+	c.reviveDue, c.due = false, true
 }
 
 // errorAgain is after how long the user is told the same error again.

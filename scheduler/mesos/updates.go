@@ -87,11 +87,12 @@ func (c *Core) runs(w *worker, s *pb.TaskStatus) {
 		return
 	}
 	w.rec.State = state
-	if wasLost {
-		w.rec.Lost = time.Time{}
-		c.alert(w.rec.Query, fmt.Sprintf("worker %s on %s can be reached again", w.id, w.about()))
+	if !wasLost {
+		return // a new scheduler learns it from a reconciliation
 	}
+	w.rec.Lost = time.Time{}
 	c.saveWorker(w)
+	c.alert(w.rec.Query, fmt.Sprintf("worker %s on %s can be reached again", w.id, w.about()))
 }
 
 // lose notes that Mesos cannot tell how a worker is.
@@ -100,7 +101,7 @@ func (c *Core) lose(w *worker, text string) {
 		return
 	}
 	w.lose(c.now)
-	if w.rec.State == "" {
+	if w.rec.State == "" && w.asked {
 		c.replaceUnborn(w)
 	}
 	c.saveWorker(w)
@@ -115,7 +116,8 @@ func (c *Core) replaceUnborn(w *worker) {
 		return
 	}
 	w.markKilled(c.now)
-	if q := c.queries[w.rec.Query]; q != nil && !q.closed && w.asked {
+	c.due = true
+	if q := c.queries[w.rec.Query]; q != nil && !q.closed {
 		c.start(&Start{Query: q.name, N: 1})
 	}
 }

@@ -34,7 +34,7 @@ type workerRecord struct {
 	Resources string    `json:"resources"`
 	Ports     []uint64  `json:"ports,omitempty"`
 	Began     time.Time `json:"began"`
-	State     string    `json:"state,omitempty"` // as Mesos says; "" before it has said anything
+	State     string    `json:"state,omitempty"` // as Mesos says; "" before it has said anything. May be older.
 	Killed    time.Time `json:"killed,omitzero"`
 	Lost      time.Time `json:"lost,omitzero"` // since when Mesos does not know how it is
 }
@@ -126,7 +126,7 @@ func (c *Core) kill(id scheduler.WorkerID) {
 	if w.rec.Killed.IsZero() {
 		w.markKilled(c.now)
 		c.saveWorker(w)
-		w.nextKill = c.now
+		w.nextKill, c.due = c.now, true
 	}
 }
 
@@ -158,9 +158,13 @@ func (c *Core) nagKill(w *worker) {
 	if w.rec.Killed.IsZero() || c.now.Before(w.nextKill) {
 		return
 	}
-	w.nextKill = c.now.Add(c.pause(&w.kills))
+	graceOver := c.now.Sub(w.rec.Killed) >= c.cfg.KillGrace
+	w.nextKill = w.rec.Killed.Add(c.cfg.KillGrace)
+	if graceOver {
+		w.nextKill = c.now.Add(c.pause(&w.kills))
+	}
 	c.killTask(string(w.id), w.rec.Agent)
-	if c.now.Sub(w.rec.Killed) > c.cfg.KillGrace {
+	if graceOver {
 		c.call(&sched.Call{Type: sched.Call_SHUTDOWN, Shutdown: &sched.Call_Shutdown{
 			ExecutorID: pb.ExecutorID{Value: string(w.id)}, AgentID: pb.AgentID{Value: w.rec.Agent},
 		}})
@@ -203,7 +207,7 @@ func (c *Core) overdue() {
 			c.end(w, fmt.Sprintf("could not be reached since %s; it has ended by itself", w.rec.Lost.UTC().Format(time.RFC3339)), false)
 			continue
 		}
-		if w.rec.State == "" && w.rec.Killed.IsZero() && c.now.Sub(w.rec.Began) > c.cfg.LaunchTimeout {
+		if w.asked && w.rec.State == "" && w.rec.Killed.IsZero() && c.now.Sub(w.rec.Began) > c.cfg.LaunchTimeout {
 			c.alert(w.rec.Query, fmt.Sprintf("worker %s on %s has not begun within %v; it is given up", w.id, w.about(), c.cfg.LaunchTimeout))
 			c.kill(w.id)
 		}

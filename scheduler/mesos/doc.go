@@ -77,9 +77,9 @@ task of a sink that writes one file, may be launched again. That is so when
   - its executor has said FINISHED, KILLED or FAILED, which it says after the worker has closed everything,
   - Mesos has said FAILED (the executor's process has ended), ERROR or DROPPED (it never began), GONE (the agent
     knows of no such task), or GONE_BY_OPERATOR (an operator answers for it), or
-  - Mesos cannot tell (UNREACHABLE, LOST, UNKNOWN, or the framework was removed), the worker has been killed
-    through Cluster.Kill, and Config.Silence and Config.Margin, by default 5 and half a minute, have passed
-    since the later of the two.
+  - Mesos cannot tell (UNREACHABLE, LOST, UNKNOWN, no answer since the subscription, no master at all, or the
+    framework was removed), and Config.Silence and Config.Margin, by default 5 and half a minute, have passed
+    since the worker was killed through Cluster.Kill.
 
 The last holds since nothing is said to a worker that has been killed but that it shall end: one that does not
 hear the scheduler for Config.Silence ends by itself, and if it has not closed everything within half of

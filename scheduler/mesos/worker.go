@@ -204,7 +204,7 @@ func (c *Core) message(m *sched.Event_Message) {
 func (c *Core) overdue() {
 	for _, w := range c.sorted() {
 		if at, ok := c.certainEnd(w); ok && !c.now.Before(at) {
-			c.end(w, fmt.Sprintf("could not be reached since %s; it has ended by itself", w.rec.Lost.UTC().Format(time.RFC3339)), false)
+			c.end(w, fmt.Sprintf("could not be reached; it has ended by itself, %v after it was given up", c.cfg.Silence+c.cfg.Margin), false)
 			continue
 		}
 		if w.asked && w.rec.State == "" && w.rec.Killed.IsZero() && c.now.Sub(w.rec.Began) > c.cfg.LaunchTimeout {
@@ -214,17 +214,14 @@ func (c *Core) overdue() {
 	}
 }
 
-// certainEnd is when a worker that Mesos cannot reach has ended for certain. It must have been killed, since
-// when nothing more is said to it: it ends Silence after it has heard the scheduler last.
+// certainEnd is when a worker of which Mesos does not say that it runs has ended for certain. It must have been
+// killed, since when nothing more is said to it: it ends Silence after it has heard the scheduler last.
 func (c *Core) certainEnd(w *worker) (time.Time, bool) {
-	if w.rec.Lost.IsZero() || w.rec.Killed.IsZero() {
+	says := c.phase == subscribed && w.answered && w.rec.Lost.IsZero()
+	if says || w.rec.Killed.IsZero() {
 		return time.Time{}, false
 	}
-	last := w.rec.Lost
-	if w.rec.Killed.After(last) {
-		last = w.rec.Killed
-	}
-	return last.Add(c.cfg.Silence + c.cfg.Margin), true
+	return w.rec.Killed.Add(c.cfg.Silence + c.cfg.Margin), true
 }
 
 // end forgets a worker of which nothing runs any longer. Blame says whether the agent may be the cause.

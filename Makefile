@@ -41,7 +41,7 @@ setup:
 
 bench: build
 	@scripts/install-packages miller mawk g++
-	cd bench && $(GO) run .
+	cd bench && $(GO) run . -n 2
 
 clean:
 	rm -rf bin

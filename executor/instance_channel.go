@@ -92,6 +92,7 @@ func (i *Instance) join() error {
 		if producer == nil {
 			return in.node.fail(errors.New("assertion failed: the input comes from another task and is no channel"))
 		}
+		in.node.lends = in.node.ctx.Op.Type == dataflow.NetReader && len(in.node.out[0].to) == 1
 		meets := in.meets(copies)
 		i.byNode[in.node].copies = meets != nil
 		i.ins = append(i.ins, &inChannel{name: name, from: producer.Name, inlet: k, copies: meets, receiver: channel.NewReceiver(channel.ReceiverConfig{

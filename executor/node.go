@@ -35,6 +35,7 @@ type node struct {
 	raced raceState
 	flow  *flow // is told how far the node is; nil for none
 	leaf  bool  // no consumer
+	lends bool  // passes its rows on as they are, to one input in its task, which may keep them
 }
 
 // inPort is one input of a node.
@@ -192,9 +193,7 @@ func (n *node) rows(port int, b *batch.Batch, at stamp, owner releaser) error {
 		return err
 	}
 	if turn {
-		err := n.process(port, b)
-		release(owner, b)
-		return err
+		return n.process(port, b, owner)
 	}
 	if owner == nil {
 		c := n.copy.get()
@@ -243,7 +242,12 @@ func (n *node) begin(at stamp) (bool, error) {
 	return true, nil
 }
 
-func (n *node) process(port int, b *batch.Batch) error {
+// process works on rows of the current epoch and input; then they go back to owner.
+func (n *node) process(port int, b *batch.Batch, owner releaser) error {
+	if n.lends {
+		return n.lend(b, owner)
+	}
+	defer release(owner, b)
 	if n.done || n.now <= n.committed {
 		return nil
 	}
@@ -254,6 +258,15 @@ func (n *node) process(port int, b *batch.Batch) error {
 		return nil
 	}
 	return n.fail(err)
+}
+
+// lend passes rows on with their owner. Where they have to wait, what they take of the credit of their channel waits
+// too, so its producer does not send without end what an operator with several inputs cannot work on yet.
+func (n *node) lend(b *batch.Batch, owner releaser) error {
+	n.ctx.Counters.In.Add(int64(b.Rows()))
+	n.ctx.Counters.Out.Add(int64(b.Rows()))
+	to := n.out[0].to[0]
+	return to.node.rows(to.port, b, stamp{n.now, n.epoch, n.clock}, owner)
 }
 
 // stop is for a sink that wants no more rows.
@@ -341,9 +354,7 @@ func (n *node) work(it item) error {
 		return n.markCurrent(it.mark)
 	}
 	n.tick(it.at.clock)
-	err := n.process(n.cur, it.rows)
-	release(it.owner, it.rows)
-	return err
+	return n.process(n.cur, it.rows, it.owner)
 }
 
 // pop takes the first of what waits.

@@ -58,7 +58,7 @@ func (n *node) raceRows(port int, b *batch.Batch, at stamp) error {
 	if skip := int64(b.Rows()) - fresh; skip > 0 {
 		b = r.from(b, int32(skip))
 	}
-	return n.process(port, b)
+	return n.process(port, b, nil) // the caller gives them back
 }
 
 // raceBegin begins the epoch if the node is between two.

@@ -305,15 +305,22 @@ func (i *Instance) reportEnds(r *metaquery.Report) {
 		r.Frontiers[s.node.ctx.Op.Name] = s.frontier
 		r.Done = r.Done && s.node.done
 	}
-	stopped := len(i.feeds) > 0
+	stop := i.orders.Stop
+	stopped, last := stop > 0 && len(i.feeds) > 0, int64(0)
 	for _, f := range i.feeds {
-		r.Cut = max(r.Cut, f.highest())
-		stopped = stopped && (f.stoppedAt > 0 && f.stoppedAt >= i.orders.Stop || f.ended)
+		there := stop > 0 && f.stoppedAt == stop // behind it the sources would not all have the same last epoch
+		stopped = stopped && (there || f.ended)
+		last = max(last, f.highest())
+		if !there { // one that has stopped as told has not gone too far while others are on their way
+			r.Cut = max(r.Cut, f.highest())
+		}
 		if !f.ended {
 			r.Watermark = min(r.Watermark, f.marker.watermark)
 		}
 	}
-	r.Stopped = stopped && i.orders.Stop > 0
+	if stopped {
+		r.Stopped, r.Cut = true, last
+	}
 }
 
 // caughtUp reports whether the instance is where its producers are.

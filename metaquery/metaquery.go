@@ -118,7 +118,8 @@ type Report struct {
 	Term   int64 `json:"term"`
 	Obeyed int64 `json:"obeyed"`
 	// Epoch is the last one that all operators have ended, LastEpoch at the end; Begun the highest that
-	// any of them has begun; Cut the highest that a source of the task has cut.
+	// any of them has begun; Cut the highest that a source of the task has cut, without those that have
+	// stopped as told until all have.
 	Epoch int64 `json:"epoch"`
 	Begun int64 `json:"begun"`
 	Cut   int64 `json:"cut,omitempty"`

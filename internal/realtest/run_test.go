@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,6 +108,11 @@ func (r *run) finish() {
 	case <-r.over:
 	case <-time.After(finishTime):
 		s, _ := r.status()
+		for _, w := range s.workers() {
+			s.signal(r.t, w, syscall.SIGQUIT) // it says where it stands
+		}
+		time.Sleep(pollTime)
+		awaitGone(r.t, slices.Collect(maps.Values(s.pids)))
 		r.t.Fatalf("the query has not ended:\n%s\n%s", s.text, r.said.String())
 	}
 	if r.err != nil {

@@ -113,8 +113,8 @@ func (s *soak) play() {
 		time.Sleep(time.Duration(s.r.IntN(600)) * time.Millisecond)
 		s.fault(st)
 	}
-	s.run.finish()
 	s.t.Logf("faults: %s", strings.Join(s.faults, ", "))
+	s.run.finish()
 	s.q.check()
 	if s.t.Failed() {
 		s.t.Log(s.run.said.String())

@@ -200,7 +200,7 @@ func (e *executor) do(a action) {
 		}
 	case a.start != nil:
 		e.start(a.start)
-	case a.move != "":
+	case a.move != "" && e.control != nil:
 		if err := e.control.move(a.move); err != nil {
 			e.cfg.Log(fmt.Sprintf("the scheduler at %s: %v", a.move, err))
 		}

@@ -69,7 +69,7 @@ func (c Config) withDefaults() Config {
 	usual(&c.KillGrace, 3*time.Second)
 	usual(&c.ConnectTimeout, 15*time.Second)
 	usual(&c.RetryFirst, 200*time.Millisecond)
-	usual(&c.RetryMax, 30*time.Second)
+	usual(&c.RetryMax, 5*time.Second)
 	usual(&c.ReconcileFirst, 5*time.Second)
 	usual(&c.ReconcileMax, time.Minute)
 	usual(&c.Implicit, 15*time.Minute)

@@ -46,7 +46,7 @@ tear it down.
 
 Each subscription has connections and a stream id of its own, and is given up after three heartbeats that do
 not come, after any call that fails, and when a detector names another master. The next one comes after a
-pause that is doubled up to half a minute, with jitter. Masters that do not lead send to the one that does.
+pause that is doubled up to five seconds, with jitter. Masters that do not lead send to the one that does.
 ERROR ends a subscription. If it says that the framework has been removed, another id is made, and all users
 are told: Mesos ends its workers and says no more of them, so they count as killed and out of reach.
 

@@ -268,7 +268,6 @@ func (f *Framework) subscribe(a *Subscribe) {
 	master := ""
 	if len(f.masters) > 0 {
 		master = f.masters[f.tried%len(f.masters)]
-		f.tried++
 	}
 	f.mu.Unlock()
 	f.over.Go(func() {
@@ -279,9 +278,18 @@ func (f *Framework) subscribe(a *Subscribe) {
 		}
 		if err == nil {
 			err = f.listen(s)
+		} else {
+			f.tryAnother()
 		}
 		f.handle(Event{Lost: &Lost{Sub: a.Sub, Cause: err.Error()}})
 	})
+}
+
+// tryAnother turns to the next master.
+func (f *Framework) tryAnother() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tried++
 }
 
 func (f *Framework) listen(s *session) error {

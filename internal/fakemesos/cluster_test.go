@@ -41,6 +41,8 @@ type client struct {
 	id     string
 	events chan *scheduler.Event
 	stop   context.CancelFunc
+
+	skipped []mesos.Offer
 }
 
 func frameworkInfo(id string) *mesos.FrameworkInfo {
@@ -117,9 +119,20 @@ func (f *client) wait(kind scheduler.Event_Type) *scheduler.Event {
 			if ev.Type == kind {
 				return ev
 			}
+			f.skip(ev)
 		case <-limit:
 			f.t.Fatalf("no %s came", kind)
 		}
+	}
+}
+
+// skip remembers the offers of an event that is not waited for: they stay open.
+func (f *client) skip(ev *scheduler.Event) {
+	switch ev.Type {
+	case scheduler.Event_OFFERS:
+		f.skipped = append(f.skipped, ev.Offers.Offers...)
+	case scheduler.Event_RESCIND:
+		f.skipped = slices.DeleteFunc(f.skipped, func(o mesos.Offer) bool { return o.ID == ev.Rescind.OfferID })
 	}
 }
 
@@ -166,6 +179,11 @@ func (f *client) launch(o mesos.Offer, tasks ...mesos.TaskInfo) {
 
 func (f *client) offer() mesos.Offer {
 	f.t.Helper()
+	if len(f.skipped) > 0 {
+		o := f.skipped[0]
+		f.skipped = f.skipped[1:]
+		return o
+	}
 	return f.wait(scheduler.Event_OFFERS).Offers.Offers[0]
 }
 

@@ -204,7 +204,7 @@ func (m *masterState) answerInverse(f *framework, status string, ids []mesos.Off
 		if filters != nil && filters.RefuseSeconds != nil && *filters.RefuseSeconds >= 0 {
 			secs = *filters.RefuseSeconds
 		}
-		f.filters = append(f.filters, filter{agent: o.agent, role: inverseRole, until: time.Now().Add(m.c.opts.scaled(secs))})
+		f.filter(o.agent, inverseRole, filter{until: time.Now().Add(m.c.opts.scaled(secs))})
 	}
 }
 

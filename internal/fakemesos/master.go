@@ -50,6 +50,7 @@ type node struct {
 	pinger       *time.Timer
 	used         resources // by tasks and executors
 	offered      resources // in open offers
+	rest         resources // neither used nor offered, nil when it is to be computed again
 }
 
 type execKey struct{ framework, executor string }
@@ -64,7 +65,7 @@ type framework struct {
 	connected    bool
 	recovered    bool // known from agents only
 	suppressed   map[string]bool
-	filters      []filter
+	filters      map[filterKey][]filter
 	tasks        map[string]*task // those that have not ended, or whose end is not acknowledged
 	unreachable  map[string]*task
 	ended        []*task

@@ -3,6 +3,7 @@ package fakemesos
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,11 +19,21 @@ type offer struct {
 	timeout         *time.Timer
 }
 
-// filter keeps back offers of an agent to a role whose resources are all in what was refused.
+// filter keeps back offers whose resources are all in what was refused.
 type filter struct {
-	agent, role string
-	refused     resources
-	until       time.Time
+	refused resources
+	until   time.Time
+}
+
+// filterKey is what a filter is about: the offers of an agent to a role.
+type filterKey struct{ agent, role string }
+
+// free is what is neither used nor offered. It is not to be changed.
+func (n *node) free() resources {
+	if n.rest == nil {
+		n.rest = append(resources{}, n.a.total.minus(n.used).minus(n.offered)...)
+	}
+	return n.rest
 }
 
 // reachable says whether messages between the master and the agent arrive.
@@ -31,13 +42,13 @@ func (n *node) reachable() bool { return n.connected && n.a.running && !n.a.part
 // hold and release account for what tasks and executors hold on an agent.
 func (m *masterState) hold(agent string, rs resources) {
 	if n := m.nodes[agent]; n != nil {
-		n.used = n.used.plus(rs)
+		n.used, n.rest = n.used.plus(rs), nil
 	}
 }
 
 func (m *masterState) release(agent string, rs resources) {
 	if n := m.nodes[agent]; n != nil {
-		n.used = n.used.minus(rs)
+		n.used, n.rest = n.used.minus(rs), nil
 	}
 }
 
@@ -56,7 +67,7 @@ func (m *masterState) dropExecutor(n *node, k execKey) {
 		return
 	}
 	delete(n.executors, k)
-	n.used = n.used.minus(rs)
+	n.used, n.rest = n.used.minus(rs), nil
 }
 
 func (m *masterState) openOffers(framework string) []*offer {
@@ -78,7 +89,7 @@ func (m *masterState) withdraw(o *offer) {
 	m.c.drop(o.timeout)
 	delete(m.offers, o.id)
 	if n := m.nodes[o.agent]; n != nil {
-		n.offered = n.offered.minus(o.resources)
+		n.offered, n.rest = n.offered.minus(o.resources), nil
 	}
 }
 
@@ -98,14 +109,24 @@ func (m *masterState) refuse(f *framework, agent, role string, rs resources, fil
 		return
 	}
 	wait := max(m.c.opts.scaled(min(secs, 31536000)), m.c.opts.Times.Allocation) // at most a year
-	f.filters = append(f.filters, filter{agent, role, rs, time.Now().Add(wait)})
+	f.filter(agent, role, filter{rs, time.Now().Add(wait)})
+}
+
+func (f *framework) filter(agent, role string, x filter) {
+	if f.filters == nil {
+		f.filters = map[filterKey][]filter{}
+	}
+	k := filterKey{agent, role}
+	f.filters[k] = append(f.filters[k], x)
 }
 
 func (f *framework) filtered(agent, role string, rs resources, now time.Time) bool {
-	f.filters = slices.DeleteFunc(f.filters, func(x filter) bool { return !now.Before(x.until) })
-	return slices.ContainsFunc(f.filters, func(x filter) bool {
-		return x.agent == agent && x.role == role && x.refused.contains(rs)
-	})
+	k := filterKey{agent, role}
+	if len(f.filters[k]) == 0 {
+		return false
+	}
+	f.filters[k] = slices.DeleteFunc(f.filters[k], func(x filter) bool { return !now.Before(x.until) })
+	return slices.ContainsFunc(f.filters[k], func(x filter) bool { return x.refused.contains(rs) })
 }
 
 // allocate offers all that is free. It runs at intervals and when frameworks or agents come.
@@ -124,7 +145,10 @@ func (c *Cluster) allocate() {
 		if !n.reachable() || n.deactivated {
 			continue
 		}
-		free := n.a.total.minus(n.used).minus(n.offered)
+		free := n.free()
+		if len(free) == 0 {
+			continue
+		}
 		for _, t := range takers {
 			part := free.forRole(t.role)
 			if len(part) == 0 || t.fw.filtered(n.a.id, t.role, part, now) {
@@ -132,7 +156,7 @@ func (c *Cluster) allocate() {
 			}
 			free = free.minus(part)
 			o := &offer{agent: n.a.id, role: t.role, fw: t.fw, resources: part}
-			n.offered = n.offered.plus(part)
+			n.offered, n.rest = n.offered.plus(part), nil
 			found[t.fw] = append(found[t.fw], o)
 		}
 	}
@@ -253,6 +277,6 @@ func (f *framework) suppress(roles []string, on bool) {
 			continue
 		}
 		delete(f.suppressed, r)
-		f.filters = slices.DeleteFunc(f.filters, func(x filter) bool { return x.role == r })
+		maps.DeleteFunc(f.filters, func(k filterKey, _ []filter) bool { return k.role == r })
 	}
 }

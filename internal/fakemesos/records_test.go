@@ -72,7 +72,7 @@ func ordered(v map[string]any) bool {
 
 // next waits for the next record of a class.
 func (s *openStream) next(class string) *got {
-	for limit := time.Now().Add(4 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+	for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		for i, g := range s.records {
 			if g.used || g.class != class {
@@ -94,7 +94,7 @@ func (s *openStream) next(class string) *got {
 }
 
 func (s *openStream) waitEnd() error {
-	for limit := time.Now().Add(4 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+	for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		err := s.ended
 		s.mu.Unlock()

@@ -23,7 +23,8 @@ type Core struct {
 	*topology
 	workers map[WorkerID]*worker
 
-	now, began int64
+	wall, lag  int64 // the time by the clock, and by how much that has been set back so far
+	now, began int64 // without that
 	ticked     int64
 	collecting bool // a new term that finds out what runs
 	deployed   bool // tasks may be launched
@@ -127,8 +128,12 @@ func (c *Core) Decided(d Decision, committed bool) []Action {
 	return c.take()
 }
 
-// clock sets the time, which never goes back.
-func (c *Core) clock(now int64) {
+// clock sets the time. It goes on when the clock is set back: else no silence would be noticed, and nothing
+// repeated, until the clock is where it was.
+func (c *Core) clock(wall int64) {
+	c.lag += max(0, c.wall-wall)
+	c.wall = wall
+	now := wall + c.lag
 	if c.began == 0 {
 		c.began, c.ticked = now, now
 		c.stopped = now
@@ -136,7 +141,7 @@ func (c *Core) clock(now int64) {
 			t.waiting = now
 		}
 	}
-	c.now = max(c.now, now)
+	c.now = now
 }
 
 // tick does what time brings.
@@ -232,7 +237,7 @@ func (c *Core) gen(t *task) int64 { return c.rec.Generations[t.Name] }
 func (c *Core) high() int64 {
 	high := c.rec.Checkpoint
 	if c.cfg.Interval > 0 {
-		high = max(high, c.now/c.cfg.Interval)
+		high = max(high, c.wall/c.cfg.Interval)
 	}
 	for _, t := range c.tasks {
 		for _, e := range []int64{t.report.Begun, t.report.Cut} {

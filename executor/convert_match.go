@@ -60,12 +60,9 @@ type Dropped struct {
 
 // pastState is the checkpoint that a query goes on from.
 type pastState interface {
-	Epoch() int64
 	// Operators names those of which there is state, sorted.
 	Operators() []string
 	Fingerprint(operator string) string
-	// Pieces gives the state of an operator.
-	Pieces(operator string, f func(group int, piece []byte) error) error
 }
 
 // unmovable gives, for each operator of the spec whose state is not divided by keys, the number of its

@@ -77,7 +77,7 @@ type executorProcess struct {
 
 // compile makes the plan that the scheduler has.
 func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
-	p, diags, err := loadPlan(d.File, planOptions{sets: d.Sets, parallel: d.Partitions, nodes: d.Nodes, text: d.Spec, dir: d.Dir}, e.s)
+	p, diags, err := loadPlan(d.File, planOptions{sets: d.Sets, parallel: d.Partitions, replicas: d.Replicas, nodes: d.Nodes, text: d.Spec, dir: d.Dir}, e.s)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -107,45 +107,46 @@ func (p *plan) fingerprint() string {
 // nodesRun is a query that runs on several processes.
 type nodesRun struct {
 	c     *runCommand
-	p     *plan
+	o     planOptions
+	p     *plan // made with o
 	s     streams
 	dir   string // of the run: of no use when it is over
 	state string
 	store *shared.Store
+	held  *os.File // locked for as long as any of the processes lasts
 	tally *tally
+
+	catchUp *scheduler.StopRequest // of a query that is only to do what it has left; nil for none
+	stopped atomic.Bool            // by a signal
 }
 
 // runNodes runs the plan on worker processes.
-func (c *runCommand) runNodes(p *plan, spec []byte, s streams) (err error) {
+func (c *runCommand) runNodes(p *plan, o planOptions, s streams) (err error) {
 	if err := checkDurable(p); err != nil {
 		return err
 	}
-	config, err := c.config(p)
-	if err != nil {
+	if _, err := c.config(p); err != nil { // before there is any state
 		return runError(err)
 	}
-	r := &nodesRun{c: c, p: p, s: s, tally: newTally(p)}
 	dir, remove, err := makeRunDir()
 	if err != nil {
 		return err
 	}
-	r.dir = dir
 	defer remove()
+	r := &nodesRun{c: c, o: o, p: p, s: s, dir: dir}
 	if err := r.openStore(); err != nil {
 		return err
 	}
-	defer r.store.Close()
-	finished, err := shell.Finished(r.store)
-	if err != nil {
+	defer func() { err = errors.Join(err, r.close()) }()
+	ready, err := r.prepare()
+	if err != nil || !ready {
 		return err
 	}
-	if finished {
-		if !c.Quiet {
-			fmt.Fprintln(s.err, "nothing to do: the inputs have ended, and the state says that all is written")
-		}
-		return nil
+	config, err := c.config(r.p)
+	if err != nil {
+		return runError(err)
 	}
-	return r.run(config, spec)
+	return r.run(config)
 }
 
 // runPrefix begins the names of folders of runs, and runLock is the file in them that is locked for as long
@@ -192,7 +193,7 @@ func makeRunDir() (dir string, remove func(), err error) {
 	}, nil
 }
 
-// openStore opens the state, which must be new or of the very same plan.
+// openStore opens the state, of which no process may be left.
 func (r *nodesRun) openStore() error {
 	r.state = r.c.State
 	if r.state == "" {
@@ -205,18 +206,14 @@ func (r *nodesRun) openStore() error {
 	if r.store, err = shared.Open(r.state, shared.Options{Coordinator: true, Fsync: fsyncModes[r.fsync()]}); err != nil {
 		return usageErrorf("%v", err)
 	}
-	text := r.p.canonical()
-	was, err := r.store.Spec()
-	if err == nil && was == nil {
-		err = r.store.SetSpec(text)
-	} else if err == nil && !bytes.Equal(was, text) {
-		err = usageErrorf("the state in %q is of another query: the spec, --set, -p or --nodes have changed since; go on with what it was, or choose another folder", r.c.State)
-	}
-	if err != nil {
+	if r.held, err = local.Lock(filepath.Join(r.state, "workers")); err != nil {
+		err = usageErrorf("the state in %q: processes of an earlier run have not ended yet: %v", r.state, err)
 		return errors.Join(err, r.store.Close())
 	}
 	return nil
 }
+
+func (r *nodesRun) close() error { return errors.Join(r.held.Close(), r.store.Close()) }
 
 // fsync is when the state is brought to the disk: one that is removed at the end, never.
 func (r *nodesRun) fsync() string {
@@ -272,12 +269,8 @@ func clockInterval(p *plan) (time.Duration, error) {
 }
 
 // run makes everything ready, and runs the workers until the query is over.
-func (r *nodesRun) run(config scheduler.Config, spec []byte) error {
-	held, err := local.Lock(filepath.Join(r.state, "workers"))
-	if err != nil {
-		return usageErrorf("the state in %q: processes of an earlier run have not ended yet: %v", r.state, err)
-	}
-	defer held.Close()
+func (r *nodesRun) run(config scheduler.Config) error {
+	r.tally = newTally(r.p)
 	socket, err := local.OpenSocket(r.state)
 	if err != nil {
 		return err
@@ -299,9 +292,9 @@ func (r *nodesRun) run(config scheduler.Config, spec []byte) error {
 	defer control.Close()
 
 	return r.schedule(local.Options{
-		Config: config, Deploy: r.deploy(spec), Catalog: catalog.Operators, Store: shell.Recorded(r.store),
+		Config: config, Deploy: r.deploy(), Catalog: catalog.Operators, Store: shell.Recorded(r.store),
 		Transport: control, Listen: "ipc://" + filepath.Join(r.dir, "control"),
-		Tag: strconv.FormatUint(uint64(rand.Uint32()), 36), Held: held, Command: r.worker,
+		Tag: strconv.FormatUint(uint64(rand.Uint32()), 36), Held: r.held, Command: r.worker,
 		Requests: socket.Requests(), Alert: r.warn, Reported: r.tally.report,
 	})
 }
@@ -314,7 +307,7 @@ func (r *nodesRun) schedule(o local.Options) error {
 	defer restore()
 	begin := time.Now()
 	var show *progress
-	if !r.c.Quiet {
+	if !r.c.Quiet && r.catchUp == nil {
 		show = startProgress(r.s.err, r.tally.stats, begin)
 	}
 	o.Stop = stop
@@ -331,7 +324,7 @@ func (r *nodesRun) schedule(o local.Options) error {
 		err = &exitError{status, outcome.Error}
 	}
 	reportRows(r.s.err, r.tally.stats())
-	if err == nil && !r.c.Quiet {
+	if err == nil && !r.c.Quiet && r.catchUp == nil {
 		fmt.Fprintln(r.s.err, summary(r.tally.stats(), time.Since(begin)))
 	}
 	return err
@@ -342,7 +335,10 @@ func (r *nodesRun) warn(text string) { fmt.Fprintln(r.s.err, "warning:", text) }
 // signals gives what Ctrl-C means: the first one stops the query, the second one ends everything.
 func (r *nodesRun) signals() (context.Context, <-chan scheduler.StopRequest, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	stop := make(chan scheduler.StopRequest, 1)
+	stop := make(chan scheduler.StopRequest, 2)
+	if r.catchUp != nil {
+		stop <- *r.catchUp
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -356,6 +352,7 @@ func (r *nodesRun) signals() (context.Context, <-chan scheduler.StopRequest, fun
 				cancel()
 				return
 			}
+			r.stopped.Store(true)
 			stop <- scheduler.StopRequest{End: r.c.State == ""}
 		}
 	}()
@@ -365,9 +362,9 @@ func (r *nodesRun) signals() (context.Context, <-chan scheduler.StopRequest, fun
 	}
 }
 
-func (r *nodesRun) deploy(spec []byte) metaquery.Deploy {
+func (r *nodesRun) deploy() metaquery.Deploy {
 	return metaquery.Deploy{
-		Spec: spec, File: r.c.Spec, Dir: specDir(r.c.Spec), Sets: r.c.Set, Partitions: r.c.Partitions, Nodes: r.c.Nodes,
+		Spec: r.o.text, File: r.c.Spec, Dir: r.o.dir, Sets: r.o.sets, Partitions: r.o.parallel, Nodes: r.o.nodes, Replicas: r.o.replicas,
 		Graph: r.p.fingerprint(), Limit: r.c.Limit, State: r.state, Fsync: r.fsync(), Transport: r.c.Transport, Spill: r.dir,
 	}
 }

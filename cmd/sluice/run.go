@@ -55,7 +55,7 @@ func (c *runCommand) Run(s streams) error {
 		return &exitError{status: exitUsage}
 	}
 	if c.Nodes > 0 {
-		return c.runNodes(p, o.text, s)
+		return c.runNodes(p, o, s)
 	}
 	return c.runPlan(p, o, s)
 }

@@ -40,9 +40,6 @@ func (c *runCommand) checkFsync() error {
 	if (c.Fsync != "" || c.AllowDrop) && c.State == "" {
 		return usageErrorf("--fsync and --allow-drop are for queries with --state DIR")
 	}
-	if c.AllowDrop && c.Nodes > 0 {
-		return usageErrorf("--allow-drop is for queries that run in one process")
-	}
 	return nil
 }
 

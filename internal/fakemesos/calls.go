@@ -120,7 +120,7 @@ func hasRole(f *framework, role string) bool {
 	return false
 }
 
-// kill of a task that is not known is answered like a reconciliation (README rule 35).
+// kill of a task that is not known is answered like a reconciliation (rule 35).
 func (m *masterState) kill(f *framework, k *scheduler.Call_Kill) {
 	t := f.tasks[k.TaskID.Value]
 	if t == nil {
@@ -167,7 +167,7 @@ func (m *masterState) reconcile(f *framework, tasks []scheduler.Call_Reconcile_T
 	}
 }
 
-// reconcileTask is explicit reconciliation (README rules 36 and 38).
+// reconcileTask is explicit reconciliation (rules 36 and 38).
 func (m *masterState) reconcileTask(f *framework, id string, agent *mesos.AgentID) {
 	if t := f.tasks[id]; t != nil && (agent == nil || agent.Value == t.agent) {
 		m.tellState(f, t, t.shown, mesos.REASON_RECONCILIATION, "Reconciliation: Latest task state")

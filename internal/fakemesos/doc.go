@@ -12,9 +12,9 @@
 //
 // # Meaning
 //
-// The double does what recordings of a real master (Mesos 1.12) show; "rule" below is a rule of the README of these
-// recordings. A call that no recording shows is refused with 501, kept in Cluster.Unknown, and fails the test at its end,
-// unless Options.AllowUnknown is set.
+// The double does what recordings of a real master (Mesos 1.12) show; "rule" here and in comments is a rule of
+// testdata/README.md, which says how they were made. A call that no recording shows is refused with 501, kept in
+// Cluster.Unknown, and fails the test at its end, unless Options.AllowUnknown is set.
 //
 //   - Masters take calls in JSON and in protobuf, with mesos-go's types, and answer in both; operator queries in JSON only.
 //     Streams are RecordIO, one record a chunk. The first master leads; the others redirect to it. All masters share the

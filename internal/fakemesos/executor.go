@@ -118,7 +118,7 @@ func (e *executor) deliver(info mesos.TaskInfo) {
 	e.send(&exec.Event{Type: exec.Event_LAUNCH, Launch: &exec.Event_Launch{Task: info}})
 }
 
-// send is lost when the executor has no stream (README rule 47).
+// send is lost when the executor has no stream (rule 47).
 func (e *executor) send(ev *exec.Event) {
 	if e.stream == nil {
 		return
@@ -383,7 +383,7 @@ func (a *agent) serveSubscribe(w http.ResponseWriter, call *exec.Call, s *stream
 	}
 }
 
-// subscribe opens the executor's stream (README rule 46).
+// subscribe opens the executor's stream (rule 46).
 func (e *executor) subscribe(sub *exec.Call_Subscribe, s *stream) {
 	again := e.subscribed || e.a.recovering
 	if e.stream != nil {

@@ -47,7 +47,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// elsewhere answers for a master that does not lead (README rule 19).
+// elsewhere answers for a master that does not lead (rule 19).
 func (f *front) elsewhere(w http.ResponseWriter, r *http.Request, path string) bool {
 	f.c.mu.Lock()
 	leader, recovering := f.c.leader, f.c.m == nil

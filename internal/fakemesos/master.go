@@ -202,7 +202,7 @@ func (m *masterState) subscribe(call *scheduler.Call, principal string, s *strea
 	return f
 }
 
-// takeOver is a second SUBSCRIBE with the id of a framework (README rules 6 and 7).
+// takeOver is a second SUBSCRIBE with the id of a framework (rules 6 and 7).
 func (m *masterState) takeOver(f *framework, info *mesos.FrameworkInfo) {
 	if f.connected && f.stream != nil {
 		m.c.sendError(f.stream, "Framework failed over")

@@ -52,7 +52,7 @@ func (m *masterState) register(a *agent) {
 		}
 	}
 	m.dropUnknown(n, known)
-	for _, f := range a.frameworks { // twice, once for the recovery and once for the registration (README rule 33)
+	for _, f := range a.frameworks { // twice, once for the recovery and once for the registration (rule 33)
 		for _, id := range slices.Sorted(maps.Keys(f.updates)) {
 			a.sendOldest(f, f.updates[id])
 		}
@@ -184,7 +184,7 @@ func (m *masterState) pingLater(n *node) {
 	})
 }
 
-// markUnreachable is README rule 40: updates, RESCIND, FAILURE.
+// markUnreachable is rule 40: updates, RESCIND, FAILURE.
 func (m *masterState) markUnreachable(n *node) {
 	since := mesos.TimeInfo{Nanoseconds: time.Now().UnixNano()}
 	m.unreachable[n.a.id] = since
@@ -217,7 +217,7 @@ func (m *masterState) removeNode(n *node) {
 	m.announceAgent("AGENT_REMOVED", n)
 }
 
-// disconnect is the end of an agent's process as the master sees it (README rule 41).
+// disconnect is the end of an agent's process as the master sees it (rule 41).
 func (m *masterState) disconnect(n *node) {
 	n.connected = false
 	m.rescindAll(n.a.id)

@@ -99,7 +99,7 @@ func (m *masterState) rescind(o *offer) {
 	o.fw.send(&scheduler.Event{Type: scheduler.Event_RESCIND, Rescind: &scheduler.Event_Rescind{OfferID: mesos.OfferID{Value: o.id}}})
 }
 
-// refuse keeps resources back from a framework for a time (README rule 23).
+// refuse keeps resources back from a framework for a time (rule 23).
 func (m *masterState) refuse(f *framework, agent, role string, rs resources, filters *mesos.Filters) {
 	secs := 5.0
 	if filters != nil && filters.RefuseSeconds != nil && *filters.RefuseSeconds >= 0 {

@@ -199,7 +199,7 @@ func (p *process) signal(sig syscall.Signal) {
 	p.stop()
 }
 
-// environment is what an agent gives to an executor (README rule 44).
+// environment is what an agent gives to an executor (rule 44).
 func (e *executor) environment() []string {
 	t := e.a.c.opts.Times
 	checkpoint, own := "0", "0"
@@ -247,7 +247,7 @@ func (c *Cluster) began(e *executor, pid int) {
 	e.own(id, mesos.TASK_RUNNING, "")
 }
 
-// commandEnded makes the last update of a command task (README rule 34).
+// commandEnded makes the last update of a command task (rule 34).
 func (c *Cluster) commandEnded(e *executor, status int, asked bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -65,7 +65,7 @@ func (a *agent) recover() {
 	a.c.after(a.c.opts.Times.Reregister, a.recovered)
 }
 
-// recovered is README rule 43.
+// recovered is rule 43.
 func (a *agent) recovered() {
 	if !a.recovering {
 		return

@@ -461,7 +461,7 @@ func (r *replay) ack(e *entry) {
 		r.fail(e, "nothing to acknowledge")
 		return
 	}
-	id, stream := r.c.subscribed(e.client, r, s)
+	id, stream := r.subscribed(s)
 	got := r.do("POST /api/v1/scheduler", http.Header{"Content-Type": {typeJSON}, "Mesos-Stream-Id": {stream}},
 		`{"framework_id":{"value":"`+id+`"},`+body)
 	if got.err != nil || got.resp.StatusCode != http.StatusAccepted {
@@ -470,7 +470,7 @@ func (r *replay) ack(e *entry) {
 }
 
 // subscribed is the framework that holds a stream: the first record says which.
-func (c *Cluster) subscribed(_ string, _ *replay, s *openStream) (framework, stream string) {
+func (r *replay) subscribed(s *openStream) (framework, stream string) {
 	s.mu.Lock()
 	var ev struct {
 		Subscribed struct {
@@ -479,10 +479,10 @@ func (c *Cluster) subscribed(_ string, _ *replay, s *openStream) (framework, str
 	}
 	_ = json.Unmarshal([]byte(s.records[0].raw), &ev)
 	s.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	r.c.mu.Lock()
+	defer r.c.mu.Unlock()
 	id := ev.Subscribed.FrameworkID.Value
-	if f := c.m.frameworks[id]; f != nil && f.stream != nil {
+	if f := r.c.m.frameworks[id]; f != nil && f.stream != nil {
 		return id, f.stream.id
 	}
 	return id, ""

@@ -169,7 +169,7 @@ func cutSpans(from, what []span) []span {
 	return out
 }
 
-// view says how resources are shown to a framework (README rule 21).
+// view says how resources are shown to a framework (rule 21).
 type view struct {
 	refined    bool   // RESERVATION_REFINEMENT: reservations, no role
 	allocation string // the role for allocation_info, "" for none

@@ -15,7 +15,7 @@ const (
 	typeProtobuf = "application/x-protobuf"
 )
 
-// stream is one open answer of events: RecordIO records, each in a chunk of its own (README rule 14).
+// stream is one open answer of events: RecordIO records, each in a chunk of its own (rule 14).
 // It takes the connection from net/http, which would neither keep the chunks apart nor break off without a last one.
 type stream struct {
 	asJSON bool
@@ -166,7 +166,7 @@ func refuse(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text)) // the client may be gone
 }
 
-// negotiate picks the media type of events: JSON whenever it is allowed (README rule 16).
+// negotiate picks the media type of events: JSON whenever it is allowed (rule 16).
 func negotiate(w http.ResponseWriter, r *http.Request) (asJSON, ok bool) {
 	if accepts(r, typeJSON) {
 		return true, true

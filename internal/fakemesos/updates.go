@@ -7,7 +7,7 @@ import (
 	"github.com/mesos/mesos-go/api/v1/lib/scheduler"
 )
 
-// status is an update by the master: without a uuid, not to be acknowledged (README rule 30).
+// status is an update by the master: without a uuid, not to be acknowledged (rule 30).
 func (m *masterState) status(id string, state mesos.TaskState, reason mesos.TaskStatus_Reason, text string) mesos.TaskStatus {
 	source := mesos.SOURCE_MASTER
 	return mesos.TaskStatus{
@@ -28,7 +28,7 @@ func (f *framework) update(st mesos.TaskStatus) {
 	f.send(&scheduler.Event{Type: scheduler.Event_UPDATE, Update: &scheduler.Event_Update{Status: st}})
 }
 
-// fromAgent is an update that an agent forwards, with the latest state that it knows (README rule 31).
+// fromAgent is an update that an agent forwards, with the latest state that it knows (rule 31).
 func (m *masterState) fromAgent(framework string, st mesos.TaskStatus, latest mesos.TaskState) {
 	f := m.frameworks[framework]
 	if f == nil {

@@ -84,7 +84,7 @@ func archiveRuns(t *testing.T, a *Artifacts) {
 	}
 	run := exec.Command(filepath.Join(dir, "sluice", "sluice"))
 	run.Env = []string{"SLUICE_TEST_LIBRARIES=1", "LD_LIBRARY_PATH="}
-	out, err := run.CombinedOutput()
+	out, err := run.Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

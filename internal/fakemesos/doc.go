@@ -62,5 +62,7 @@
 //   - mesos-go's schema lacks AgentInfo.checkpoint and what versions say of their build; they are not sent.
 //
 // Beyond the recordings are, from what is known of Mesos: a launch that is lost on its way to an agent ends as TASK_DROPPED
-// or TASK_LOST when the agent registers again (Partition, Heal), and the wait status -1 of an executor that could not be started.
+// or TASK_LOST when the agent registers again (Partition, Heal); the wait status -1 of an executor that could not be started;
+// what is said to offers of several agents or roles in one ACCEPT; RESCIND of offers for roles that UPDATE_FRAMEWORK takes
+// away; the operator's events FRAMEWORK_UPDATED and AGENT_REMOVED; the order of tasks in implicit reconciliation.
 package fakemesos

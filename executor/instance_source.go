@@ -21,6 +21,7 @@ type instanceFeed struct {
 	notLogged error           // why it could not be
 	places    []place         // where a source that keeps its rows stood behind epochs since the last complete checkpoint
 	stoppedAt int64           // the last epoch before a stop; 0: goes on
+	pause     int64           // until when no epoch is cut if the clock is behind their numbers, microseconds since 1970
 }
 
 // place is where a source stands behind an epoch.
@@ -118,12 +119,8 @@ func (i *Instance) mayCut(f *instanceFeed) time.Duration {
 	case i.braked(f) && !i.needsBoundary(f):
 		return -1
 	}
-	if interval := i.cfg.Launch.Interval; interval > 0 {
-		if due := (f.last + 1) * interval; due > i.env.Now() {
-			return time.Duration(due-i.env.Now()) * time.Microsecond
-		}
-	}
-	return 0
+	due := min((f.last+1)*i.cfg.Launch.Interval, f.pause)
+	return time.Duration(max(0, due-i.env.Now())) * time.Microsecond
 }
 
 // holds reports whether the source's next epoch waits for the decision of a plan.
@@ -180,6 +177,8 @@ func (i *Instance) cut(ctx context.Context, f *instanceFeed) error {
 	if i.plan != nil && i.cfg.Off.On(protocol.Hold) && m.Epoch >= i.plan.Epoch {
 		return nil // the clock has gone on since mayCut asked
 	}
+	// By a clock that has been set back the numbers go on at half their pace, until it has caught up with them.
+	f.pause = m.Clock + 2*i.cfg.Launch.Interval*(m.Epoch-m.Prev)
 	f.cut = state.Epoch{Source: f.ctx.Op.Name, Epoch: m.Epoch, Prev: m.Prev}
 	most := f.opts.Rows
 	if empty {

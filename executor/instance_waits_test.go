@@ -104,3 +104,55 @@ func TestWaitsForRoom(t *testing.T) {
 		t.Errorf("with room again: waits %q, cut %d, %d changes", r.Waits, r.Cut, env.changes-changes)
 	}
 }
+
+// backEnv has a clock that is set back.
+type backEnv struct {
+	loneEnv
+	now int64
+}
+
+func (e *backEnv) Now() int64 { return e.now }
+
+// TestClockSetBack: a source that starts again with epochs ahead of the clock goes on, though not at full pace.
+func TestClockSetBack(t *testing.T) {
+	const interval = 100_000
+	dir := editDir(t, 1000)
+	store, err := shared.Open(filepath.Join(dir, "state"), shared.Options{Coordinator: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	p, env := editPlan(t, dir, waitsSpec, 1, nil), &backEnv{now: 1_000_000_000_000_000}
+	open := func(gen int64) *executor.Instance {
+		i, err := executor.NewInstance(executor.InstanceConfig{
+			Query: p, Task: p.Task("in"), Store: store, Env: env,
+			Launch: metaquery.Launch{ID: metaquery.TaskID{Task: "in", Gen: gen}, Every: 1000, Flight: 4, Interval: interval},
+			Build: func(c *operators.Context) (operators.Operator, error) {
+				return catalog.Build(c, catalog.Options{Limit: -1})
+			},
+			OpenSource: catalog.OpenSource,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { i.Close() })
+		return i
+	}
+	i := open(1)
+	cuts := func(over time.Duration) int64 {
+		before := i.Report().Cut
+		for end := env.now + over.Microseconds(); env.now < end; env.now += 10_000 {
+			i.Cut(context.Background())
+		}
+		return i.Report().Cut - before
+	}
+	cuts(time.Second)
+	if n := cuts(time.Second); n != 10 {
+		t.Fatalf("%d epochs in a second; want 10", n)
+	}
+	env.now -= time.Hour.Microseconds()
+	i = open(2)
+	if n := cuts(2 * time.Second); n < 5 || n > 15 {
+		t.Errorf("%d epochs in 2 s after the clock has been set back; want about 10", n)
+	}
+}

@@ -50,12 +50,13 @@ type host struct {
 	report  metaquery.Report // the last one
 	said    time.Time        // when
 	ticked  time.Time
+	clock   clock
 }
 
 func newHost(w *worker, task *dataflow.Task, l metaquery.Launch) *host {
 	h := &host{
 		w: w, id: l.ID, task: task, launch: l, box: newMailbox[item](), over: make(chan struct{}),
-		outputs: map[string]*output{}, inputs: map[string]*input{},
+		outputs: map[string]*output{}, inputs: map[string]*input{}, clock: newClock(),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return h
@@ -257,7 +258,7 @@ func (h *host) Background(work func() error, done func(error)) {
 }
 
 // Now implements executor.Env.
-func (h *host) Now() int64 { return time.Now().UnixMicro() }
+func (h *host) Now() int64 { return h.clock.micros() }
 
 // Changed implements executor.Env.
 func (h *host) Changed() { h.changed = true }

@@ -71,7 +71,7 @@ func (c *Core) enoughWorkers() bool {
 // settleDown finds a worker for a task that is to run.
 func (c *Core) settleDown(t *task) {
 	w, s := c.choose(t)
-	if w == nil || s.apart > 0 && c.mayWait(t) {
+	if w == nil || s.apart > 0 && c.mayWait(t) || c.crowded(t, s) {
 		return
 	}
 	if s.apart > 0 {
@@ -90,6 +90,23 @@ func (c *Core) mayWait(t *task) bool {
 		return false
 	}
 	return slices.ContainsFunc(t.copies, func(u *task) bool { return c.active(u) && u.worker != "" })
+}
+
+// crowded tells whether a task is better off with a worker that is being started, which will be there within
+// moments, than with the best there is: that one has more than one task beyond its share already. Else all that
+// a failure of several workers leaves without one would end up with the first that is left, and stay there.
+func (c *Core) crowded(t *task, s score) bool {
+	if c.starting == 0 || len(c.sorted()) >= c.cfg.Workers || c.now-t.waiting >= c.cfg.Liveness {
+		return false
+	}
+	active := 0
+	for _, u := range c.tasks {
+		if c.active(u) {
+			active++
+		}
+	}
+	share := (active + c.cfg.Workers - 1) / c.cfg.Workers
+	return s.load > 2*(share+1)
 }
 
 // score is how badly a task fits a worker: the less the better.

@@ -114,7 +114,7 @@ func (s *Server) run() error {
 	}
 	deadline := time.Now().Add(startTimeout)
 	for time.Now().Before(deadline) {
-		if s.ask("ruok") == "imok" {
+		if s.serves() {
 			return nil
 		}
 		select {
@@ -125,6 +125,12 @@ func (s *Server) run() error {
 	}
 	s.Kill()
 	return fmt.Errorf("ZooKeeper does not serve after %s: %s", startTimeout, s.output())
+}
+
+// serves reports whether clients may connect: a server that answers "ruok" may still close their connections.
+func (s *Server) serves() bool {
+	answer := s.ask("dump")
+	return answer != "" && !strings.Contains(answer, "not currently serving")
 }
 
 // launch starts the process. It is killed with the thread that started it, which therefore stays.

@@ -30,6 +30,7 @@ type mesosOptions struct {
 	CA        string        `name:"ca" help:"File with the certificates of those who have signed the masters'." placeholder:"FILE"`
 	Failover  time.Duration `help:"For how long Mesos keeps workers without a scheduler." default:"168h"`
 	Silence   time.Duration `help:"After how long without a scheduler workers end by themselves." default:"5m"`
+	Margin    time.Duration `help:"What workers may take to end then, and clocks to differ." default:"30s"`
 	Control   string        `help:"The host, as agents reach it, at which workers find the scheduler; that of --advertise by default." placeholder:"HOST"`
 	Executor  string        `help:"Path of sluice on the agents; they fetch it from the scheduler by default." placeholder:"PATH"`
 	Keys      string        `help:"Path of the file of --keys on the agents." placeholder:"PATH"`
@@ -115,7 +116,7 @@ func (p *schedulerProcess) mesos(api string) (*service.Mesos, error) {
 		Options: mesos.Options{
 			Config: mesos.Config{
 				User: o.User, Name: o.Framework, Principal: o.Principal, Roles: o.Roles, Hostname: name, WebUI: api,
-				NewID: rand.Text, FailoverTimeout: o.Failover, Silence: o.Silence,
+				NewID: rand.Text, FailoverTimeout: o.Failover, Silence: o.Silence, Margin: o.Margin,
 			},
 			HTTPS: o.HTTPS, CAFile: o.CA, Secret: secret, Log: func(text string) { p.log.Warn(text) },
 		},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sluice/internal/fakemesos"
+	"sluice/internal/zktest"
 	"sluice/scheduler/api"
 )
 
@@ -62,15 +63,7 @@ func TestSchedulerOnMesos(t *testing.T) {
 	before := executors(m)
 	begin := time.Now()
 	first.kill(syscall.SIGKILL)
-	for {
-		if next := second.query("kill"); next != nil && next.State == api.Running && len(next.Processes) == 3 && next.Term > q.Term {
-			break
-		}
-		if time.Since(begin) > 20*time.Second {
-			t.Fatalf("the query does not run again: %+v", second.query("kill"))
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	waitTerm(t, second, q.Term)
 	t.Logf("another scheduler has the workers after %v", time.Since(begin))
 	if d := time.Since(begin); d > 5*time.Second {
 		t.Errorf("another scheduler has the workers after %v", d)
@@ -90,6 +83,73 @@ func TestSchedulerOnMesos(t *testing.T) {
 			t.Fatalf("workers run after the end: %v", executors(m))
 		}
 	}
+}
+
+// TestSchedulerOnZooKeeper stops the leading scheduler amid a query. The standby goes on with the workers, and the
+// first one leaves them alone when it wakes up; then the second one dies. The output is exact.
+func TestSchedulerOnZooKeeper(t *testing.T) {
+	dir, root := t.TempDir(), t.TempDir()
+	spec, want := writeKillQuery(t, dir, "tumbling(1m)", "window_start, k, count(*) AS n, sum(v) AS s, max(v) AS l", "10s")
+	m, args := newMesos(t, 3)
+	zk := zktest.Start(t)
+	err := m.Announce([]string{zk.Addr()}, "/mesos")
+	for end := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		err = m.Announce([]string{zk.Addr()}, "/mesos") // it takes clients a little after it has answered
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = append(args, "--cluster", "zk://"+zk.Addr()+"/mesos", "--store", "zk://"+zk.Addr()+"/sluice")
+	first := startScheduler(t, root, args...)
+	second := startScheduler(t, root, args...)
+	first.submit(spec, func(sub *api.Submission) {
+		sub.Set, sub.Checkpoint = []string{"a.rate=1500", "b.rate=750"}, "200ms"
+	})
+	q := waitWorkers(t, first)
+	workers := executors(m)
+	begin := time.Now()
+	if err := first.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	next := waitTerm(t, second, q.Term)
+	t.Logf("another scheduler has the workers after %v", time.Since(begin))
+	if err := first.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		var h api.Health
+		if first.call("GET", "/health", nil, &h); h.Status == "standby" && h.URL == second.url {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the first scheduler is no standby: %+v", h)
+		}
+	}
+	begin = time.Now()
+	second.kill(syscall.SIGKILL)
+	last := waitTerm(t, first, next.Term)
+	if d := time.Since(begin); d > 5*time.Second {
+		t.Errorf("another scheduler has the workers after %v", d)
+	} else {
+		t.Logf("another scheduler has the workers after %v", d)
+	}
+	if after := executors(m); !slices.Equal(workers, after) || last.Restarts > 0 {
+		t.Errorf("workers %v, before %v, %d restarts", after, workers, last.Restarts)
+	}
+	first.wait("kill", api.Finished)
+	compareOutput(t, killOutput(t, dir), want)
+}
+
+// waitTerm waits until the query of the kill tests runs, with all workers, in a later term.
+func waitTerm(t *testing.T, s *testScheduler, term int64) *api.Query {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if q := s.query("kill"); q != nil && q.State == api.Running && len(q.Processes) == q.Workers && q.Term > term {
+			return q
+		}
+	}
+	t.Fatalf("the query does not run again: %+v", s.query("kill"))
+	return nil
 }
 
 // TestSchedulerOnMesosCancels: the workers of a query that is cancelled end.

@@ -40,10 +40,13 @@ const checkpointsUnderWay = 4
 
 // usualTransport is that of rows between processes; transports and compressions are what it may be made
 // of. UDP is none of them: it carries no message that is as large as a batch can be.
-const usualTransport = "tcp"
+const (
+	usualTransport = "tcp"
+	udp            = "udp"
+)
 
 var (
-	transports   = []string{usualTransport, "ipc", "plain-tcp"}
+	transports   = []string{usualTransport, "ipc", "plain-tcp", udp}
 	compressions = []string{"lz4", "zstd"}
 )
 
@@ -58,13 +61,13 @@ func (c *runCommand) checkTransport() error {
 		name = compression
 	}
 	if !slices.Contains(transports, name) || compressed && !slices.Contains(compressions, compression) {
-		return usageErrorf("--transport must be tcp, ipc or plain-tcp, with lz4+ or zstd+ before it to compress; it is %q", c.Transport)
+		return usageErrorf("--transport must be tcp, ipc, plain-tcp or udp, with lz4+ or zstd+ before it to compress; it is %q", c.Transport)
 	}
 	switch {
 	case c.Keys != "" && c.Nodes == 0:
 		return usageErrorf("--keys is for queries with --nodes N")
-	case c.Keys != "" && name == "plain-tcp":
-		return usageErrorf("--transport plain-tcp knows no keys; tcp and ipc do")
+	case c.Keys != "" && name != usualTransport && name != "ipc":
+		return usageErrorf("--transport %s knows no keys; tcp and ipc do", name)
 	}
 	return nil
 }
@@ -112,7 +115,7 @@ type nodesRun struct {
 	s     streams
 	dir   string // of the run: of no use when it is over
 	state string
-	store *shared.Store
+	store shared.State
 	held  *os.File // locked for as long as any of the processes lasts
 	tally *tally
 
@@ -203,9 +206,11 @@ func (r *nodesRun) openStore() error {
 	if r.state, err = filepath.Abs(r.state); err != nil {
 		return err
 	}
-	if r.store, err = shared.Open(r.state, shared.Options{Coordinator: true, Fsync: fsyncModes[r.fsync()]}); err != nil {
+	store, err := shared.Open(r.state, shared.Options{Coordinator: true, Fsync: fsyncModes[r.fsync()]})
+	if err != nil {
 		return usageErrorf("%v", err)
 	}
+	r.store = store
 	if r.held, err = local.Lock(filepath.Join(r.state, "workers")); err != nil {
 		err = usageErrorf("the state in %q: processes of an earlier run have not ended yet: %v", r.state, err)
 		return errors.Join(err, r.store.Close())
@@ -285,6 +290,7 @@ func (r *nodesRun) run(config scheduler.Config) error {
 	if err != nil {
 		return err
 	}
+	sockets.HighWater = controlHighWater
 	control, err := transport.NewZMQ(sockets)
 	if err != nil {
 		return err

@@ -56,6 +56,11 @@ type schedulerProcess struct {
 	sockets transport.Options
 }
 
+// controlHighWater is how many messages of a worker may wait, which is more than ever do: libzmq (4.3) ends the
+// process if a connection breaks while it has stopped to read from it and a heartbeat is among what is left, as
+// after a stop of the whole process.
+const controlHighWater = 1 << 20
+
 // endTime is how long connections to the API may take to end.
 const endTime = 3 * time.Second
 
@@ -174,7 +179,9 @@ func (p *schedulerProcess) serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, kept.Close()) }()
-	control, err := transport.NewZMQ(p.sockets)
+	sockets := p.sockets
+	sockets.HighWater = controlHighWater
+	control, err := transport.NewZMQ(sockets)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -111,7 +112,13 @@ func (s *testScheduler) try(method, path string, in, out any) (int, error) {
 		}
 		body = bytes.NewReader(text)
 	}
-	r, err := http.NewRequest(method, s.url+api.Prefix+path, body)
+	late := time.Minute
+	if method == http.MethodGet {
+		late = time.Second // it may be sent on to a leader that has been stopped
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), late)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, s.url+api.Prefix+path, body)
 	if err != nil {
 		return 0, err
 	}

@@ -74,6 +74,9 @@ const (
 	adoptTime    = 3 * time.Second // for workers of an earlier shell to be heard
 )
 
+// inboxSize is how many messages of workers may wait.
+const inboxSize = 4096
+
 // mostQuick is how many workers may end at once, one after the other, before the query is given up.
 const mostQuick = 5
 
@@ -112,11 +115,10 @@ type peer struct {
 // alone, and the error is the cause. Other errors say that the workers cannot run.
 func Run(ctx context.Context, o Options) (scheduler.Outcome, error) {
 	s := &shell{
-		o: o, inbox: make(chan incoming, 256), peers: map[scheduler.WorkerID]*peer{},
+		o: o, inbox: make(chan incoming, inboxSize), peers: map[scheduler.WorkerID]*peer{},
 		asked: map[int64]chan<- Response{}, fresh: o.Fresh,
 	}
-	done := make(chan struct{})
-	listener, err := o.Transport.Listen(o.Listen, controlHandler{s.inbox, done})
+	listener, err := o.Transport.Listen(o.Listen, controlHandler{s.inbox})
 	if err != nil {
 		return scheduler.Outcome{}, fmt.Errorf("scheduler: listening for workers: %w", err)
 	}
@@ -124,7 +126,6 @@ func Run(ctx context.Context, o Options) (scheduler.Outcome, error) {
 		err = s.loop(ctx)
 		s.end(err)
 	}
-	close(done)
 	err = errors.Join(err, listener.Close())
 	if err != nil || s.outcome == nil {
 		return scheduler.Outcome{}, err
@@ -132,11 +133,9 @@ func Run(ctx context.Context, o Options) (scheduler.Outcome, error) {
 	return *s.outcome, nil
 }
 
-// controlHandler takes what workers send. It waits while the shell has much to do.
-type controlHandler struct {
-	inbox chan<- incoming
-	done  <-chan struct{}
-}
+// controlHandler takes what workers send. What comes while the shell waits for its Store, and is more than the
+// inbox holds, is lost: it is said again. The connections would be lost if the handler waited.
+type controlHandler struct{ inbox chan<- incoming }
 
 // Message implements transport.Handler.
 func (c controlHandler) Message(channel string, _ int64, msg []byte, back transport.Conn) {
@@ -146,7 +145,7 @@ func (c controlHandler) Message(channel string, _ int64, msg []byte, back transp
 	}
 	select {
 	case c.inbox <- incoming{scheduler.WorkerID(id), msg, back}:
-	case <-c.done:
+	default:
 	}
 }
 

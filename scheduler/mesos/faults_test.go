@@ -309,3 +309,43 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestWorkersOfAnAgentThatIsDrainedEnd(t *testing.T) {
+	h := newHost(t)
+	h.listen(controlAddr)
+	b := newBench(t, h.agents(2))
+	c := b.query("q", small, onHost)
+	c.Start(1)
+	w := b.running(1)[0]
+	b.mesos.Drain(w.Agent)
+	if e := b.end(c); e.ID != w.ID || !strings.Contains(e.Status, "killed") {
+		t.Errorf("%+v", e)
+	}
+	c.Start(1)
+	if ws := b.running(1); ws[0].Agent == w.Agent {
+		t.Errorf("%+v", ws)
+	}
+}
+
+func TestAMasterThatRestartsKeepsWorkers(t *testing.T) {
+	h := newHost(t)
+	h.listen(controlAddr)
+	b := newBench(t, h.agents(2))
+	c := b.query("q", small, onHost)
+	c.Start(2)
+	before := b.running(2)
+	id, _ := b.ID()
+	b.mesos.RestartMaster(50 * time.Millisecond)
+	eventually(t, "it is subscribed again, and has asked for its workers", func() bool {
+		f := b.mesos.Frameworks()
+		return len(f) == 1 && f[0].ID == id && f[0].Connected && b.called("RECONCILE") > 0
+	})
+	h.die(string(before[0].ID), "later")
+	if e := b.end(c); e.ID != before[0].ID || !strings.Contains(e.Status, "later") {
+		t.Errorf("%+v", e)
+	}
+	c.Kill(before[1].ID)
+	if e := b.end(c); e.ID != before[1].ID {
+		t.Errorf("%+v", e)
+	}
+}

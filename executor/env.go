@@ -55,6 +55,8 @@ type InstanceConfig struct {
 type Limits struct {
 	// Window is the credit of a channel: bytes that may be on the way or waiting. Default 4 MiB.
 	Window int64
+	// Frame is what a message of rows stays below unless a single row is larger. Default 1 MiB.
+	Frame int
 	// Memory is how many bytes all output channels may retain in memory; what is more goes to SpillDir.
 	// Default 128 MiB.
 	Memory int64

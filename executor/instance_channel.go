@@ -106,7 +106,7 @@ func (i *Instance) join() error {
 		}
 		out := &outChannel{name: n.ctx.Op.Outputs[0].Stream, writer: n.ctx.Op.Name}
 		out.sender = channel.NewSender(channel.SenderConfig{
-			Channel: out.name, Generation: i.cfg.Launch.ID.Gen, Schema: n.ctx.Op.Outputs[0].Schema, Start: start, Store: retention, Off: i.cfg.Off,
+			Channel: out.name, Generation: i.cfg.Launch.ID.Gen, Schema: n.ctx.Op.Outputs[0].Schema, Start: start, Frame: i.cfg.Limits.Frame, Store: retention, Off: i.cfg.Off,
 		})
 		n.out[0].remote = append(n.out[0].remote, out)
 		i.outs = append(i.outs, out)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"sluice/executor"
@@ -100,8 +101,18 @@ func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
 			return catalog.Build(o, catalog.Options{Limit: d.Limit, Cluster: true})
 		},
 		OpenSource: openSources(d.State, d.Fsync),
-		Limits:     executor.Limits{SpillDir: e.dir},
+		Limits:     limits(d.Transport, e.dir),
 	}, nil
+}
+
+// limits are those of the instances of a worker. What UDP carries at once is small, and it has no pace of
+// its own but the credit.
+func limits(transport, spill string) executor.Limits {
+	l := executor.Limits{SpillDir: spill}
+	if strings.HasSuffix(transport, udp) {
+		l.Frame, l.Window = 32<<10, 128<<10
+	}
+	return l
 }
 
 // data gives the transport for rows.

@@ -39,7 +39,7 @@ const maxNodes = 256
 const checkpointsUnderWay = 4
 
 // usualTransport is that of rows between processes; transports and compressions are what it may be made
-// of. UDP is none of them: it carries no message that is as large as a batch can be.
+// of.
 const (
 	usualTransport = "tcp"
 	udp            = "udp"

@@ -31,7 +31,7 @@ type runCommand struct {
 
 	Nodes     int    `help:"Run on N processes of this machine, and replace those that end." placeholder:"N"`
 	Keys      string `help:"File of keys (sluice keys) with which connections between processes are encrypted." placeholder:"FILE"`
-	Transport string `help:"How rows go between processes: tcp, ipc or plain-tcp; lz4+ or zstd+ before it compresses them. tcp by default." placeholder:"NAME"`
+	Transport string `help:"How rows go between processes: tcp, ipc, plain-tcp or udp; lz4+ or zstd+ before it compresses them. tcp by default." placeholder:"NAME"`
 }
 
 // Run implements the command.

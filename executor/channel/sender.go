@@ -16,6 +16,8 @@ type SenderConfig struct {
 	Schema     *dataflow.Schema // of the rows
 	// Start is where the producing task was restored: what is at or below it cannot be asked for.
 	Start Position
+	// Frame is what a message stays below unless a single row is larger, in bytes; 0 is 1 MiB.
+	Frame int
 	// Store is shared with other senders.
 	Store *Retention
 	Off   protocol.Off
@@ -65,6 +67,9 @@ const (
 func NewSender(cfg SenderConfig) *Sender {
 	s := &Sender{cfg: cfg, codec: newCodec(cfg.Schema), shelf: shelf{store: cfg.Store},
 		pending: batch.New(cfg.Schema), smallRows: smallRows, low: cfg.Start, trimmed: cfg.Start.Epoch}
+	if cfg.Frame > 0 {
+		s.codec.target = cfg.Frame
+	}
 	s.acknowledged = cfg.Start
 	return s
 }

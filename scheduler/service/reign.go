@@ -67,7 +67,13 @@ func (r *reign) begin() error {
 	})
 	r.s.event(api.EventLeader, "", nil, "the scheduler at %s leads, term %d", r.s.o.URL, r.term)
 	for _, q := range r.all() {
-		if !api.Ended(q.state()) {
+		switch q.state() {
+		case api.Finished, api.Cancelled:
+			removeState(r.s.o.Log, q.record().Dir) // an earlier leader may not have come to it
+			close(q.over)
+		case api.Failed:
+			close(q.over)
+		default:
 			r.start(q)
 		}
 	}

@@ -108,7 +108,7 @@ func (s *Service) lead(ctx context.Context) error {
 func (s *Service) leads() (*reign, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.reign == nil {
+	if s.reign == nil || s.reign.ctx.Err() != nil {
 		return nil, api.Errorf(api.NoLeader, "this scheduler does not lead any more; try again")
 	}
 	return s.reign, nil

@@ -57,7 +57,7 @@ func (r *nodesRun) savedQuery() (*savedQuery, error) {
 		return nil, err
 	}
 	q, err := parseSavedQuery(text)
-	if err == nil && q.was != nil {
+	if err == nil && len(q.was) > 0 {
 		var version int64
 		if _, version, err = r.store.Load(); err != nil {
 			return nil, err
@@ -98,49 +98,77 @@ func (r *nodesRun) replicate(was *savedQuery, replicas map[string]int) (same boo
 	return string(p.canonical()) == was.graph, nil
 }
 
-// edit makes the state, which is of another query, that of the plan.
+// edit makes the state, which is of another query, that of the plan. ready is false if a signal has stopped it.
 func (r *nodesRun) edit(was *savedQuery) (ready bool, err error) {
-	p, diags, err := loadPlan(r.c.Spec, was.options(r.o.dir), r.s)
+	old, err := r.asItWas(was)
+	if err != nil {
+		return false, err
+	}
+	ready, err = r.takeOver(old, was)
+	if ready || err != nil {
+		return ready, err
+	}
+	err = old.doWhatIsLeft()
+	if old.stopped.Load() {
+		return false, err
+	}
+	if err == nil {
+		ready, err = r.takeOver(old, was)
+		if ready || err != nil {
+			return ready, err
+		}
+		err = errors.New("it does not come to a checkpoint")
+	}
+	return false, errNotAgain(r.c.State, err)
+}
+
+// asItWas is the query that the state is of.
+func (r *nodesRun) asItWas(was *savedQuery) (*nodesRun, error) {
+	o := was.options(r.o.dir)
+	p, diags, err := loadPlan(r.c.Spec, o, r.s)
 	switch {
 	case err != nil:
-		return false, err
+		return nil, err
 	case diags.HasErrors() || string(p.canonical()) != was.graph:
-		return false, errNotAsItWas(r.c.State)
+		return nil, errNotAsItWas(r.c.State)
 	}
-	old := &nodesRun{c: r.c, o: was.options(r.o.dir), p: p, s: r.s, dir: r.dir, state: r.state, store: r.store, held: r.held}
-	for caughtUp := false; ; caughtUp = true {
-		record, err := old.record()
-		if err != nil {
-			return false, err
+	return &nodesRun{c: r.c, o: o, p: p, s: r.s, dir: r.dir, state: r.state, store: r.store, held: r.held}, nil
+}
+
+// takeOver makes the state that of the plan, unless old has left something that only it can do.
+func (r *nodesRun) takeOver(old *nodesRun, was *savedQuery) (done bool, err error) {
+	record, err := r.record()
+	if err != nil {
+		return false, err
+	}
+	if record.Finished {
+		if was.sameSpec(r.o) {
+			return true, nil
 		}
-		if record.Finished {
-			if was.sameSpec(r.o) {
-				return true, nil
-			}
-			return false, errFinishedBefore(r.c.State)
-		}
-		same, err := r.keepReplicas(was, old.p, record)
-		if err != nil || same {
-			return true, err
-		}
-		sources := sourceLogs{}
-		if err := old.readSources(old.p, sources, func(task string) int64 { return record.Generations[task] }); err != nil {
-			return false, err
-		}
-		if sources.logged() <= record.Checkpoint {
-			return true, r.convert(old, was, record, sources)
-		}
-		if caughtUp {
-			return false, errNotAgain(r.c.State, errors.New("it does not come to a checkpoint"))
-		}
-		err = old.doWhatIsLeft(record, sources)
-		if old.stopped.Load() {
-			return false, err
-		}
+		return false, errFinishedBefore(r.c.State)
+	}
+	same, err := r.keepReplicas(was, old.p, record)
+	if err != nil || same {
+		return same, err
+	}
+	gens := generationsOf(old.p, record)
+	sources := sourceLogs{}
+	if err := old.readSources(old.p, sources, gens); err != nil {
+		return false, err
+	}
+	if sources.logged() > record.Checkpoint {
+		visible, err := executor.RecoverSinks(old.p.tasks, r.store, gens, r.build)
 		if err != nil {
 			return false, errNotAgain(r.c.State, err)
 		}
+		if visible > record.Checkpoint {
+			if record.Stop >= 0 { // otherwise it is to run to its end
+				old.catchUp = &scheduler.StopRequest{CatchUp: true, Logged: sources.logged()}
+			}
+			return false, nil
+		}
 	}
+	return true, r.convert(old, was, record, sources, gens)
 }
 
 // record is what the last scheduler has saved.
@@ -168,42 +196,68 @@ func (r *nodesRun) keepReplicas(was *savedQuery, old *plan, record *scheduler.Re
 	return same, checkDurable(r.p)
 }
 
+// generations gives for the name of a source or sink the generation as which its log may be opened, so that the
+// next launch can open it too.
+type generations func(operator string) int64
+
+func generationsOf(old *plan, record *scheduler.Record) generations {
+	of, highest := map[string]int64{}, highestGeneration(record)
+	for _, t := range old.tasks.Tasks {
+		for _, op := range t.Operators {
+			of[op.Name] = record.Generations[t.Name]
+		}
+	}
+	return func(operator string) int64 {
+		if gen, ok := of[operator]; ok {
+			return gen
+		}
+		return highest // that of a query before it
+	}
+}
+
+func highestGeneration(record *scheduler.Record) int64 {
+	highest := int64(0)
+	for _, gen := range record.Generations {
+		highest = max(highest, gen)
+	}
+	return highest
+}
+
+// build builds the operators that tasks have.
+func (r *nodesRun) build(o *operators.Context) (operators.Operator, error) {
+	return catalog.Build(o, catalog.Options{Limit: r.c.Limit, Cluster: true})
+}
+
 // doWhatIsLeft runs the query, which is another one than is to go on, as far as its sources have logged.
-func (r *nodesRun) doWhatIsLeft(record *scheduler.Record, sources sourceLogs) error {
+func (r *nodesRun) doWhatIsLeft() error {
 	config, err := r.c.config(r.p)
 	if err != nil {
 		return runError(err)
 	}
 	// The state is wanted, whatever --checkpoint says of the query that is to go on.
 	config.Checkpoints, config.Workers = true, r.o.nodes
-	if record.Stop >= 0 { // otherwise it is to run to its end
-		r.catchUp = &scheduler.StopRequest{CatchUp: true, Logged: sources.logged()}
-	}
 	return r.run(config)
 }
 
 // sourceLogs is the last entry of the log of each source, the zero one if there is none.
 type sourceLogs map[string]state.Epoch
 
-// readSources reads the logs of the sources of a plan that are not known yet, none of which may be running. The
-// logs are opened as by the generation that gen gives for a task.
-func (r *nodesRun) readSources(p *plan, known sourceLogs, gen func(task string) int64) error {
-	for _, t := range p.tasks.Tasks {
-		for _, op := range t.Operators {
-			if _, ok := known[op.Name]; ok || !op.Desc.Source() {
-				continue
-			}
-			log, entries, err := r.store.OpenSource(op.Name, gen(t.Name))
-			if err != nil {
-				return err
-			}
-			known[op.Name] = state.Epoch{}
-			if len(entries) > 0 {
-				known[op.Name] = entries[len(entries)-1]
-			}
-			if err := log.Close(); err != nil {
-				return err
-			}
+// readSources reads the logs of the sources of a plan that are not known yet, none of which may be running.
+func (r *nodesRun) readSources(p *plan, known sourceLogs, gens generations) error {
+	for _, op := range p.tasks.Graph.Operators {
+		if _, ok := known[op.Name]; ok || !op.Desc.Source() {
+			continue
+		}
+		log, entries, err := r.store.OpenSource(op.Name, gens(op.Name))
+		if err != nil {
+			return err
+		}
+		known[op.Name] = state.Epoch{}
+		if len(entries) > 0 {
+			known[op.Name] = entries[len(entries)-1]
+		}
+		if err := log.Close(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -218,28 +272,24 @@ func (l sourceLogs) logged() int64 {
 	return last
 }
 
-// convert makes the checkpoint of the query as it was, at which all its sources have stopped, one of the plan.
-func (r *nodesRun) convert(old *nodesRun, was *savedQuery, record *scheduler.Record, sources sourceLogs) error {
-	// Logs are sealed by generation, and any task may take over any of them.
-	gen := int64(0)
-	for _, g := range record.Generations {
-		gen = max(gen, g)
-	}
-	// A query before that one may have had sources that it did not have.
-	if err := r.readSources(r.p, sources, func(string) int64 { return gen }); err != nil {
+// convert makes the checkpoint of the query as it was one of the plan, unless that one's sources and sinks cannot go on
+// where they are: before it is too late for the query as it was.
+func (r *nodesRun) convert(old *nodesRun, was *savedQuery, record *scheduler.Record, sources sourceLogs, gens generations) error {
+	if err := r.readSources(r.p, sources, gens); err != nil {
 		return err
 	}
 	if err := r.trySources(sources); err != nil {
 		return runError(err)
 	}
+	gen := highestGeneration(record)
+	ended := func(source string) bool { return sources[source].End && sources[source].Epoch <= record.Checkpoint }
 	converted, err := executor.Convert(executor.ConvertConfig{
 		Was: old.p.tasks, Query: r.p.tasks, Store: r.store, Checkpoint: record.Checkpoint, State: record.State, Gen: gen,
-		Ended: func(source string) bool { return sources[source].End },
-		Build: func(o *operators.Context) (operators.Operator, error) {
-			return catalog.Build(o, catalog.Options{Limit: r.c.Limit, Cluster: true})
-		},
-		Changed: func(change executor.Change) error { return r.c.changed(change, r.s) },
+		Ended: ended, Build: r.build, Changed: func(change executor.Change) error { return r.c.changed(change, r.s) },
 	})
+	if err == nil {
+		_, err = executor.RecoverSinks(r.p.tasks, r.store, gens, r.build)
+	}
 	if err != nil {
 		return runError(err)
 	}
@@ -249,13 +299,13 @@ func (r *nodesRun) convert(old *nodesRun, was *savedQuery, record *scheduler.Rec
 	next := &scheduler.Record{Checkpoint: record.Checkpoint, State: converted, Attempt: record.Attempt, Generations: map[string]int64{}}
 	for _, t := range r.p.tasks.Tasks {
 		if gen > 0 {
-			next.Generations[t.Name] = gen
+			next.Generations[t.Name] = gen // logs are sealed by generation, and any task may have any of them
 		}
 	}
-	return r.save(was, next)
+	return r.save(was, saveQuery(r.o, string(r.p.canonical())), next)
 }
 
-// trySources makes sure that the sources can go on where they are, before it is too late for the query as it was.
+// trySources makes sure that the sources can go on where they are.
 func (r *nodesRun) trySources(sources sourceLogs) error {
 	for _, op := range r.p.tasks.Graph.Operators {
 		e, ok := sources[op.Name]
@@ -295,10 +345,10 @@ func setSince(g *dataflow.Graph, record *scheduler.Record) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// save makes the plan the query of the state, and next its record. One of them is saved before the other, and a
-// process may end between the two. So the query is first saved with the one before it: as long as
-// the record is not a later one than it is now, that one holds. When the record is there the query holds by itself.
-func (r *nodesRun) save(was *savedQuery, next *scheduler.Record) error {
+// save makes q the query of the state, and next its record. One of them is saved before the other, and a process may
+// end between the two. So q is first saved together with the query before it, which holds as long as the record
+// is no later version than it is now. When the record is there q holds by itself.
+func (r *nodesRun) save(was, q *savedQuery, next *scheduler.Record) error {
 	records := shell.Recorded(r.store)
 	last, err := records.Begin()
 	if err != nil {
@@ -308,7 +358,6 @@ func (r *nodesRun) save(was *savedQuery, next *scheduler.Record) error {
 	if last != nil {
 		next.Term = last.Term + 1
 	}
-	q := saveQuery(r.o, string(r.p.canonical()))
 	if q.was, err = was.encode(); err != nil {
 		return err
 	}

@@ -29,17 +29,24 @@ type cluster struct {
 	progress io.Writer
 }
 
+// part is one of the things measured.
+type part struct {
+	name string
+	run  func(*cluster) ([]result, []figure, error)
+}
+
 // measureCluster measures everything that concerns several processes.
 func measureCluster(o *options, progress io.Writer) (results []result, figures []figure, err error) {
-	parts := []struct {
-		name string
-		run  func(*cluster) ([]result, []figure, error)
-	}{
+	return measureParts(o, progress, []part{
 		{"cluster pipeline", (*cluster).pipeline},
 		{"cluster latency", (*cluster).latency},
 		{"cluster failover", (*cluster).failover},
 		{"cluster pause", (*cluster).pause},
-	}
+	})
+}
+
+// measureParts measures those parts that are asked for.
+func measureParts(o *options, progress io.Writer, parts []part) (results []result, figures []figure, err error) {
 	c := &cluster{o: o, dir: filepath.Join(o.dir, "cluster"), progress: progress}
 	for _, p := range parts {
 		if !o.only.MatchString(p.name) {

@@ -13,7 +13,7 @@ func TestClusterAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !o.cluster || o.repeats != 2 || !o.only.MatchString("cluster pause") || o.only.MatchString("cluster latency") {
+	if o.alone != "cluster" || o.repeats != 2 || !o.only.MatchString("cluster pause") || o.only.MatchString("cluster latency") {
 		t.Errorf("options are %+v", o)
 	}
 }

@@ -1,7 +1,7 @@
 // Command bench measures Sluice against the programs that a user would otherwise reach for, and the
 // engine alone against hand-written loops, and queries on several processes against those on one. It prints
-// one table of speed and two of other figures, all measured in one run. `bench cluster` measures only what
-// concerns several processes. See docs/benchmarks.md.
+// one table of speed and three of other figures, all measured in one run. `bench cluster` measures only what
+// concerns several processes, `bench service` only the scheduler of a cluster. See docs/benchmarks.md.
 package main
 
 import (
@@ -25,7 +25,7 @@ type options struct {
 	only    *regexp.Regexp // jobs
 	peers   *regexp.Regexp
 	large   bool
-	cluster bool // nothing but what concerns several processes
+	alone   string // the only part measured, one of aloneParts; "" for all
 	profile string
 	dir     string // where data and outputs are kept
 	sluice  string // the program measured
@@ -35,9 +35,17 @@ type options struct {
 // largeFactor is how many times larger the data is in which memory must stay flat.
 const largeFactor = 4
 
+// aloneParts are those that can be named to be measured alone.
+var aloneParts = map[string]func(o *options, out, progress io.Writer) error{"cluster": runCluster, "service": runService}
+
+// roles are what the program runs itself as, by its first argument.
+var roles = map[string]func(role string, args []string) error{
+	rawSender: runRaw, rawReceiver: runRaw, mesosMasters: runMesos, mesosFramework: runMesos,
+}
+
 func main() {
-	if len(os.Args) > 1 && (os.Args[1] == rawSender || os.Args[1] == rawReceiver) {
-		if err := runRaw(os.Args[1], os.Args[2:]); err != nil {
+	if len(os.Args) > 1 && roles[os.Args[1]] != nil {
+		if err := roles[os.Args[1]](os.Args[1], os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}
@@ -51,11 +59,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
 	}
-	part := run
-	if o.cluster {
-		part = runCluster
+	measure := run
+	if o.alone != "" {
+		measure = aloneParts[o.alone]
 	}
-	if err := part(o, os.Stdout, os.Stderr); err != nil {
+	if err := measure(o, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -74,8 +82,8 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	f.StringVar(&o.profile, "cpuprofile", "", "measure nothing; run Sluice's side of the jobs in this process and write a CPU profile to this file")
 	f.StringVar(&o.dir, "data", "data", "folder for data and outputs")
 	f.StringVar(&o.sluice, "sluice", "../bin/sluice", "the sluice program")
-	if len(args) > 0 && args[0] == "cluster" {
-		o.cluster, args = true, args[1:]
+	if len(args) > 0 && aloneParts[args[0]] != nil {
+		o.alone, args = args[0], args[1:]
 	}
 	if err := f.Parse(args); err != nil {
 		return nil, err
@@ -130,6 +138,10 @@ func run(o *options, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
+	serviceFigures, err := measureService(o, progress)
+	if err != nil {
+		return err
+	}
 	figures, err := programMemory(o, results, progress)
 	if err != nil {
 		return err
@@ -149,6 +161,7 @@ func run(o *options, out, progress io.Writer) error {
 	printResults(out, slices.Concat(results, engineResults, clusterResults))
 	printFigures(out, "memory", slices.Concat(figures, engineFigures, routeFigures, own))
 	printFigures(out, "cluster", clusterFigures)
+	printFigures(out, "service", serviceFigures)
 	return wrong
 }
 

@@ -1,0 +1,106 @@
+package mesostest
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"sluice/scheduler/api"
+)
+
+// workerOf is the worker on which a task runs.
+func workerOf(t *testing.T, q *api.Query, task string) string {
+	t.Helper()
+	for _, x := range q.Tasks {
+		if x.Name == task {
+			return x.Worker
+		}
+	}
+	t.Fatalf("no task %s in %+v", task, q.Tasks)
+	return ""
+}
+
+// TestExecutorsKilled kills two executors by SIGKILL, one after the other, under each pattern. What they ran goes
+// on in new ones; the others run on.
+func TestExecutorsKilled(t *testing.T) {
+	for name, p := range map[string]pattern{"hot-standby": hotStandby, "checkpoint": checkpoint, "no rule": noRule} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 5)
+			s := c.scheduler()
+			q := newStream(t, 6, p)
+			q.submit(s)
+			for _, task := range []string{p.copied, p.sink} {
+				now := s.runs("stream")
+				victim := workerOf(t, now, task)
+				before := c.pids()
+				begin := time.Now()
+				c.killExecutor(victim)
+				s.again("stream", startTime, now)
+				t.Logf("%s: whole again %v after the executor of %s has died", name, time.Since(begin).Round(time.Millisecond), task)
+				delete(before, victim)
+				after := c.pids()
+				for worker, pid := range before {
+					if after[worker] != pid {
+						t.Errorf("worker %s is process %d, was %d", worker, after[worker], pid)
+					}
+				}
+			}
+			q.finish(s)
+			c.quiet()
+		})
+	}
+}
+
+// TestCancelled: nothing of a query is left after sluice cancel, also if one of its executors has just died.
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 4)
+	s := c.scheduler()
+	q := newStream(t, 60, hotStandby)
+	q.submit(s)
+	now := s.runs("stream")
+	c.killExecutor(now.Processes[0].ID)
+	s.command("cancel", "stream")
+	if now := s.query("stream"); now == nil || now.State != api.Cancelled {
+		t.Errorf("%+v", now)
+	}
+	c.quiet()
+}
+
+// TestDrained: a query that is drained writes what its sources have read, and ends.
+func TestDrained(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	s := c.scheduler()
+	q := newStream(t, 60, noRule)
+	q.submit(s)
+	s.runs("stream")
+	eventually(t, startTime, "rows are written", func() bool { return q.size() > 0 })
+	s.command("drain", "--wait", "stream")
+	got, want := q.written(q.dir), map[string]bool{}
+	for _, line := range q.want()["chain.csv"] {
+		want[line] = true
+	}
+	if n := len(got["chain.csv"]); n == 0 || n == len(want) {
+		t.Errorf("%d rows", n)
+	}
+	for _, line := range got["chain.csv"] {
+		if !want[line] {
+			t.Errorf("row %q is not of the stream, or comes again", line)
+		}
+		delete(want, line)
+	}
+	if len(got["joint.ndjson"]) == 0 || len(got["tumbling/part-*"]) == 0 {
+		t.Error("open windows are not written")
+	}
+	c.quiet()
+}
+
+// sameExecutors checks that the same executors run as before.
+func (c *cluster) sameExecutors(before map[string]int) {
+	c.t.Helper()
+	if after := c.pids(); !maps.Equal(after, before) {
+		c.t.Errorf("executors %v, were %v", after, before)
+	}
+}

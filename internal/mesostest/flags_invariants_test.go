@@ -1,0 +1,5 @@
+//go:build invariants
+
+package mesostest
+
+func init() { buildFlags = append(buildFlags, "-tags", "invariants") }

@@ -1,0 +1,5 @@
+//go:build race
+
+package mesostest
+
+func init() { buildFlags = append(buildFlags, "-race") }

@@ -31,7 +31,7 @@ func (h *host) Dial(channel, addr string) {
 		out.Connected()
 		return
 	}
-	conn, err := h.w.data.Dial(addr, channel, h.id.Gen, out)
+	conn, err := h.w.data.Dial(addr, h.w.realm+channel, h.id.Gen, out)
 	if err != nil {
 		h.w.cfg.Log(fmt.Sprintf("task %q: channel %q cannot be connected to %q: %v", h.id.Task, channel, addr, err))
 		return

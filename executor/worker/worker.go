@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -97,6 +99,7 @@ type worker struct {
 	query   *Query
 	data    transport.Transport
 	addr    string // where data comes in; set before there are hosts
+	realm   string // is before the names of channels in connections; set with addr
 	failed  string // why there is no query
 	leaving bool   // the scheduler has said that all is over
 
@@ -246,12 +249,21 @@ func (w *worker) obey(m *metaquery.ToWorker) {
 	}
 }
 
+// realmOf is what connections for rows of a query have before the names of their channels. The port of a
+// worker that has ended may be that of a worker of another query next, whose channels have the same names if its
+// spec is the same.
+func realmOf(d *metaquery.Deploy) string {
+	sum := sha256.Sum256([]byte(d.State + "\x00" + d.Graph))
+	return hex.EncodeToString(sum[:8]) + "/"
+}
+
 // deploy compiles the query, unless there is one already or it has failed.
 func (w *worker) deploy(d *metaquery.Deploy) {
 	if w.query != nil || w.failed != "" {
 		return
 	}
 	q, err := w.cfg.Compile(d)
+	w.realm = realmOf(d)
 	if err == nil {
 		err = w.listen(d.Transport)
 	}
@@ -362,8 +374,10 @@ func (w *worker) incoming(channel string, generation int64, msg []byte, back tra
 type dataHandler struct{ w *worker }
 
 // Message implements transport.Handler.
-func (d dataHandler) Message(channel string, generation int64, msg []byte, back transport.Conn) {
-	d.w.incoming(channel, generation, msg, back)
+func (d dataHandler) Message(name string, generation int64, msg []byte, back transport.Conn) {
+	if channel, ours := strings.CutPrefix(name, d.w.realm); ours {
+		d.w.incoming(channel, generation, msg, back)
+	}
 }
 
 // controlHandler takes what the scheduler sends.

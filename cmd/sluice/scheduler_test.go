@@ -38,8 +38,13 @@ var apiListens = regexp.MustCompile(`msg="the API listens" url=(\S+)`)
 // startScheduler starts a scheduler with the state in dir, and waits until it or another one leads.
 func startScheduler(t *testing.T, dir string, args ...string) *testScheduler {
 	t.Helper()
-	s := &testScheduler{t: t}
-	s.cmd = command(append([]string{"scheduler", "--state-root", dir, "--listen", "127.0.0.1:0"}, args...)...)
+	return runScheduler(t, command(append([]string{"scheduler", "--state-root", dir, "--listen", "127.0.0.1:0"}, args...)...))
+}
+
+// runScheduler starts a scheduler with a command.
+func runScheduler(t *testing.T, cmd *exec.Cmd) *testScheduler {
+	t.Helper()
+	s := &testScheduler{t: t, cmd: cmd}
 	out, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

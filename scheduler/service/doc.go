@@ -29,7 +29,7 @@ with growing pauses, while its workers cannot run; only one that has never run f
 	STATEROOT/ID/     what its tasks keep (package shared)
 
 ID is NAME.TERM.NUMBER and is never used again. The state directory is removed when the query has finished or
-was cancelled. Of those that have ended the last one of each name is kept, until it is forgotten.
+was cancelled. Of those that have ended the last one of each name is kept until it is forgotten, at most 200.
 
 # What is not covered
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -91,7 +92,7 @@ func (q *query) run() {
 	pause := retryFirst
 	for {
 		began := time.Now()
-		err := q.attempt()
+		err := guarded(q.attempt)
 		var end *ending
 		switch {
 		case errors.As(err, &end):
@@ -114,6 +115,16 @@ func (q *query) run() {
 		}
 		pause = min(2*pause, retryLast)
 	}
+}
+
+// guarded turns a panic of f into an error: a fault that one query meets does not end the others.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a fault in the program: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
 }
 
 func (q *query) setTrouble(text string) {

@@ -218,6 +218,23 @@ func (r *reign) forget(q *query) error {
 	return err
 }
 
+// mostEnded is how many queries that have ended are kept.
+const mostEnded = 200
+
+// prune forgets the queries that ended first if there are too many that have ended.
+func (r *reign) prune() {
+	ended := r.all()
+	ended = slices.DeleteFunc(ended, func(q *query) bool { return !api.Ended(q.state()) })
+	slices.SortFunc(ended, func(a, b *query) int { return a.record().Ended.Compare(b.record().Ended) })
+	for _, q := range ended[:max(0, len(ended)-mostEnded)] {
+		if err := r.forget(q); err != nil {
+			r.s.o.Log.Warn("a query that has ended cannot be forgotten", "query", q.record().Name, "error", err)
+			continue
+		}
+		r.drop(q, nil)
+	}
+}
+
 func removeState(log *slog.Logger, dir string) {
 	if err := os.RemoveAll(dir); err != nil {
 		log.Warn("a state directory cannot be removed", "dir", dir, "error", err)

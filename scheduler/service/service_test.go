@@ -414,6 +414,46 @@ func TestFirstFailure(t *testing.T) {
 	}
 }
 
+// TestPrune: of the queries that have ended the last ones are kept.
+func TestPrune(t *testing.T) {
+	root := t.TempDir()
+	kept, err := store.OpenDir(filepath.Join(root, "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	l, err := kept.Lead(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReign(t.Context(), New(Options{Store: kept}), l)
+	for i := range mostEnded + 3 {
+		q := newQuery(r, r.newID("q"))
+		q.rec = record{Name: fmt.Sprint("q", i), Submission: &api.Submission{}, State: api.Finished, Ended: time.Unix(int64(1000-i), 0), Dir: filepath.Join(root, "none")}
+		if err := q.change(t.Context(), func(*record) {}); err != nil {
+			t.Fatal(err)
+		}
+		r.queries[q.rec.Name] = q
+	}
+	r.prune()
+	ids, err := kept.List(t.Context(), queriesPath)
+	if err != nil || len(ids) != mostEnded || len(r.queries) != mostEnded || r.queries["q0"] == nil || r.queries[fmt.Sprint("q", mostEnded)] != nil {
+		t.Errorf("%d are stored, %d known, error %v", len(ids), len(r.queries), err)
+	}
+	r.end()
+	if err := l.Resign(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPanic: a fault that a query meets is its own.
+func TestPanic(t *testing.T) {
+	var none *query
+	if err := guarded(func() error { return errors.New(none.id) }); err == nil || !strings.Contains(err.Error(), "a fault in the program") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestDamagedRecord: what is stored and cannot be read keeps a scheduler from leading, and is told.
 func TestDamagedRecord(t *testing.T) {
 	root := t.TempDir()

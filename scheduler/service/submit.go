@@ -118,6 +118,7 @@ func (r *reign) accept(ctx context.Context, q *query) error {
 			r.s.o.Log.Warn("an earlier query of this name cannot be forgotten", "query", q.rec.Name, "error", err)
 		}
 	}
+	r.prune()
 	r.s.event(api.EventSubmitted, q.rec.Name, nil, "the query is submitted, with %d workers", q.rec.Submission.Workers)
 	r.start(q)
 	return nil

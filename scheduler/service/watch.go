@@ -64,8 +64,11 @@ func (w *watch) observer() shell.Observer {
 	return shell.Observer{Alert: w.alert, Reported: w.reported, Launched: w.launched, Saved: w.saved}
 }
 
-// alert notes a message for the user.
+// alert notes a message for the user. What goes wrong because the query is to end is none.
 func (w *watch) alert(text string) {
+	if w.q.ctx.Err() != nil {
+		return
+	}
 	now := time.Now().UTC()
 	w.mu.Lock()
 	again := slices.ContainsFunc(w.alerts, func(a api.Alert) bool { return a.Text == text && now.Sub(a.Time) < alertPause })

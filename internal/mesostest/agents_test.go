@@ -80,7 +80,7 @@ func TestMachineLost(t *testing.T) {
 	if err := syscall.Kill(e.Pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, takeOverTime, "all but sinks run again", func() bool {
+	eventually(t, startTime, "all but sinks run again", func() bool {
 		now := s.query("stream")
 		return now != nil && now.Restarts > before.Restarts && !slices.ContainsFunc(now.Tasks, func(x api.Task) bool {
 			return x.State != "running" && x.State != "standby" && x.Name != hotStandby.sink && x.Name != "tumbling.stream-selector"
@@ -89,7 +89,7 @@ func TestMachineLost(t *testing.T) {
 	t.Logf("all but the sink run again after %v", time.Since(begin).Round(time.Millisecond))
 	begin = time.Now()
 	c.MarkGone(agent)
-	s.again("stream", takeOverTime, before)
+	s.again("stream", startTime, before)
 	t.Logf("the sink runs again %v after the operator's word", time.Since(begin).Round(time.Millisecond))
 	q.finish(s)
 	c.quiet()
@@ -98,6 +98,7 @@ func TestMachineLost(t *testing.T) {
 // TestAgentEnds: agents go for good, by the word of operators or by themselves. What ran there goes on elsewhere. Of an
 // agent that leaves Mesos does not say whether its executors run still; the scheduler waits until they cannot.
 func TestAgentEnds(t *testing.T) {
+	t.Parallel()
 	for name, x := range map[string]struct {
 		end  func(c *cluster, agent string)
 		args []string

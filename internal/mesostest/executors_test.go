@@ -23,6 +23,7 @@ func workerOf(t *testing.T, q *api.Query, task string) string {
 // TestExecutorsKilled kills two executors by SIGKILL, one after the other, under each pattern. What they ran goes
 // on in new ones; the others run on.
 func TestExecutorsKilled(t *testing.T) {
+	t.Parallel()
 	for name, p := range map[string]pattern{"hot-standby": hotStandby, "checkpoint": checkpoint, "no rule": noRule} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

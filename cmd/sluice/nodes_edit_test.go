@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -68,6 +70,72 @@ func TestKillEdited(t *testing.T) {
 			}
 			compareOutput(t, killOutput(t, dir), want)
 		})
+	}
+}
+
+// conditionSpec writes some rows, and their number and sum.
+const conditionSpec = `<dataflow name="condition">
+  <type name="Row"><column name="t" type="timestamp" eventtime="true"/><column name="k" type="int"/><column name="v" type="int"/></type>
+  <operator name="a" type="reader"><output name="all" type="Row"/><param name="path" value="a*.csv"/><param name="epoch-rows" value="50"/><param name="watermark-delay" value="1h"/></operator>
+  <operator name="f" type="filter"><input name="all"/><param name="condition" value="v >= 900"/><output name="rows"/></operator>
+  <operator name="total" type="aggregate"><input name="rows"/><param name="select" value="count(*) AS n, sum(v) AS s"/><output name="totals"/></operator>
+  <operator name="w1" type="writer"><input name="rows"/><param name="path" value="rows.csv"/></operator>
+  <operator name="w2" type="writer"><input name="totals"/><param name="path" value="total.ndjson"/></operator>
+</dataflow>`
+
+// TestKillEditedCondition gives a query another condition each time that all its processes have been killed. Each row
+// counts under one condition for both sinks, also one that was written but in no checkpoint: with --fsync never rows
+// count as written at the end of each epoch.
+func TestKillEditedCondition(t *testing.T) {
+	dir := t.TempDir()
+	writeKillData(t, dir)
+	spec, state := filepath.Join(dir, "condition.xml"), filepath.Join(dir, "state")
+	if err := os.WriteFile(spec, []byte(conditionSpec), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	const lives = 6
+	for process := 1; process <= lives+1; process++ {
+		cmd := command("run", "--quiet", "--nodes", "3", "--state", state, "--checkpoint", "1s", "--fsync", "never", "--set", "a.rate=3000",
+			"--set", fmt.Sprintf("f.condition=v >= %d", process%4*250), spec)
+		if process > lives {
+			cmd.Args = append(cmd.Args, "--set", "a.rate=0")
+		}
+		var text bytes.Buffer
+		cmd.Stderr = &text
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if process <= lives {
+			for begin := time.Now(); len(workersOf(state)) == 0 && time.Since(begin) < 5*time.Second; {
+				time.Sleep(10 * time.Millisecond)
+			}
+			time.Sleep(time.Duration(300+rand.IntN(900)) * time.Millisecond)
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		}
+		if err := cmd.Wait(); err != nil && cmd.ProcessState.Exited() {
+			t.Fatalf("process %d: %v: %s", process, err, text.String())
+		}
+	}
+	written, err := os.ReadFile(filepath.Join(dir, "rows.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(written)), "\n")[1:]
+	sum := 0
+	for _, l := range lines {
+		v, err := strconv.Atoi(l[strings.LastIndexByte(l, ',')+1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += v
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "total.ndjson"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("{\"n\":%d,\"s\":%d}\n", len(lines), sum); string(got) != want {
+		t.Errorf("the totals are %q; what was written gives %q", got, want)
 	}
 }
 

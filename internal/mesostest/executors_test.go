@@ -42,9 +42,7 @@ func TestExecutorsKilled(t *testing.T) {
 				delete(before, victim)
 				after := c.pids()
 				for worker, pid := range before {
-					if after[worker] != pid {
-						t.Errorf("worker %s is process %d, was %d", worker, after[worker], pid)
-					}
+					calm(t, begin, after[worker] == pid, "worker %s is process %d, was %d", worker, after[worker], pid)
 				}
 			}
 			q.finish(s)
@@ -98,10 +96,10 @@ func TestDrained(t *testing.T) {
 	c.quiet()
 }
 
-// sameExecutors checks that the same executors run as before.
-func (c *cluster) sameExecutors(before map[string]int) {
+// undisturbed checks that the executors are those of before, and that no task of the query was launched again.
+func (c *cluster) undisturbed(since time.Time, before map[string]int, now *api.Query) {
 	c.t.Helper()
-	if after := c.pids(); !maps.Equal(after, before) {
-		c.t.Errorf("executors %v, were %v", after, before)
-	}
+	after := c.pids()
+	calm(c.t, since, maps.Equal(after, before), "executors %v, were %v", after, before)
+	calm(c.t, since, now.Restarts == 0, "%d tasks were launched again", now.Restarts)
 }

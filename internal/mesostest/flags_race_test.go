@@ -1,5 +1,0 @@
-//go:build race
-
-package mesostest
-
-func init() { buildFlags = append(buildFlags, "-race") }

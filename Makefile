@@ -3,6 +3,9 @@
 
 GO      ?= go
 PKGS    := ./...
+# Packages whose tests run the whole program in many processes, one package after the other, since they
+# need both cores.
+PROCESSES := ^sluice/(cmd/sluice|internal/realtest|internal/mesostest)$$
 BIN     := bin/sluice
 
 .PHONY: build run test lint bench setup clean fuzz
@@ -15,7 +18,8 @@ run: build
 
 test: build lint
 	@scripts/install-packages $(ZOOKEEPER)
-	$(GO) test -race -tags invariants $(PKGS)
+	$(GO) test -race -tags invariants $$($(GO) list $(PKGS) | grep -vE '$(PROCESSES)')
+	$(GO) test -tags invariants -p 1 -timeout 20m $$($(GO) list $(PKGS) | grep -E '$(PROCESSES)')
 	$(GO) test ./internal/sim # the race detector leaves time for few seeds
 	$(GO) test -run NothingIsAllocated ./operators/expr # the race detector allocates
 	@scripts/install-packages g++

@@ -65,6 +65,9 @@ func New(cfg Config, rec *Record) (*Core, []Action) {
 	if cfg.Liveness <= 0 {
 		cfg.Liveness = defaultLiveness
 	}
+	if cfg.Gather <= 0 {
+		cfg.Gather = 2 * cfg.Liveness
+	}
 	cfg.Every, cfg.Workers = max(cfg.Every, 1), max(cfg.Workers, 1)
 	c := &Core{
 		cfg: cfg, topology: newTopology(cfg.Query, cfg.Checkpoints),

@@ -65,7 +65,7 @@ func (c *Core) carries(u, t *task) bool {
 // them has been long enough.
 func (c *Core) enoughWorkers() bool {
 	n := len(c.sorted())
-	return n >= c.cfg.Workers || n > 0 && c.now-c.began >= 2*c.cfg.Liveness
+	return n >= c.cfg.Workers || n > 0 && c.now-c.began >= c.cfg.Gather
 }
 
 // settleDown finds a worker for a task that is to run.

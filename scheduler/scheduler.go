@@ -17,6 +17,9 @@ type Config struct {
 	Checkpoints bool
 	// Liveness is after how long without a word a worker counts as failed. Default 1 s.
 	Liveness int64
+	// Gather is how long the first launches wait for all workers once one is there, as it takes for workers to
+	// start one after the other. Default 2 Liveness.
+	Gather int64
 	// Fresh says that nothing of an earlier term runs any longer: a new term need not look for it.
 	Fresh bool
 	// Workers is how many workers are wanted, at least one.

@@ -140,6 +140,12 @@ func (s *script) configure(d *datadriven.TestData) {
 			s.cfg.Every, _ = strconv.ParseInt(a.Vals[0], 10, 64)
 		case "checkpoints":
 			s.cfg.Checkpoints = a.Vals[0] == "on"
+		case "gather":
+			gather, err := time.ParseDuration(a.Vals[0])
+			if err != nil {
+				d.Fatalf(s.t, "%v", err)
+			}
+			s.cfg.Gather = gather.Microseconds()
 		case "fresh":
 			s.cfg.Fresh = true
 		case "off":

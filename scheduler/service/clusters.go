@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"sluice/scheduler/shell"
 	"sluice/scheduler/store"
@@ -36,6 +37,8 @@ type PlaceOptions struct {
 type Place struct {
 	Listen string // where the scheduler is to listen for them
 	Spill  string // for their files of no lasting use; "" if they have places of their own
+	// Gather is how long workers may take to start one after the other; 0 is the usual time.
+	Gather time.Duration
 	// Fresh says that no worker of an earlier scheduler is left.
 	Fresh bool
 	// Cluster gives the workers, which connect to control.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"sluice/scheduler/mesos"
 	"sluice/scheduler/shell"
@@ -53,6 +54,10 @@ func (m Mesos) Open(_ context.Context, s store.Store) (Clusters, error) {
 	return c, nil
 }
 
+// gatherTime is for agents that fetch the program one slower than the other. Tasks stay where they begin, so that a
+// query that does not wait would have them all on the first worker.
+const gatherTime = 10 * time.Second
+
 type mesosClusters struct {
 	o         Mesos
 	framework *mesos.Framework
@@ -62,7 +67,7 @@ type mesosClusters struct {
 // Place implements Clusters.
 func (m *mesosClusters) Place(_ context.Context, p PlaceOptions) (*Place, error) {
 	return &Place{
-		Listen: m.o.Listen,
+		Listen: m.o.Listen, Gather: gatherTime,
 		Cluster: func(control string) (shell.Cluster, error) {
 			return m.framework.Cluster(p.ID, m.o.Need, m.o.Executor(control))
 		},

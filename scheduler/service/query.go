@@ -192,6 +192,7 @@ func (q *query) runOn(c *Compiled, core *coreStore, isNew bool) error {
 		return err
 	}
 	defer place.Close()
+	c.Config.Gather = place.Gather.Microseconds()
 	c.Deploy.State, c.Deploy.Spill = q.record().Dir, place.Spill
 	if q.state() == api.Draining {
 		q.drain()

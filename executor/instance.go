@@ -38,7 +38,8 @@ type Instance struct {
 	complete int64             // last complete checkpoint that it knows
 
 	snapshots []metaquery.Snapshot // durable ones
-	writing   int                  // snapshots that are being written
+	passed    []metaquery.Passed
+	writing   int // snapshots that are being written
 	failed    *metaquery.Failure
 	retry     string
 	trimmed   bool
@@ -279,9 +280,10 @@ func (i *Instance) Report() metaquery.Report {
 		c := n.ctx.Counters
 		r.Operators = append(r.Operators, metaquery.OperatorReport{
 			Name: n.ctx.Op.Name, In: c.In.Load(), Out: c.Out.Load(), Skipped: c.Skipped.Load(), Dead: c.Dead.Load(),
-			Late: c.Late.Load(), Lost: c.Lost.Load(), Gaps: c.Gaps.Load(),
+			Late: c.Late.Load(), Lost: c.Lost.Load(), Gaps: c.Gaps.Load(), Known: n.known,
 		})
 	}
+	r.Base, r.Passed = i.cfg.Launch.Checkpoint, slices.Clone(i.passed)
 	r.Snapshots = slices.Clone(i.snapshots)
 	i.reportEnds(&r)
 	r.CaughtUp = i.caughtUp(r.Epoch)

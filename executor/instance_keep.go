@@ -31,6 +31,42 @@ func (i *Instance) crossed(last, next int64) bool {
 	return on || (next-1)/every > last/every
 }
 
+// boundary reports whether an epoch is a checkpoint boundary.
+func (i *Instance) boundary(epoch int64) bool {
+	every := i.cfg.Launch.Every
+	return every > 0 && epoch%every == 0
+}
+
+// pass says what the count of a source or sink is at the end of the epochs from lo to hi, from which who is
+// launched from a checkpoint between them goes on. That of a sink is in the report that makes the checkpoint complete.
+func (i *Instance) pass(operator string, lo, hi, rows int64) {
+	if hi < i.complete {
+		return
+	}
+	i.passed = slices.DeleteFunc(i.passed, func(p metaquery.Passed) bool {
+		return p.Operator == operator && p.Lo >= lo && p.Hi <= hi
+	})
+	i.passed = append(i.passed, metaquery.Passed{Operator: operator, Lo: lo, Hi: hi, Rows: rows})
+}
+
+func (i *Instance) passSink(n *node, lo, hi int64) {
+	i.pass(n.ctx.Op.Name, lo, hi, n.known+n.ctx.Counters.Out.Load())
+}
+
+// passSource is for a source that has read the epoch of mark m.
+func (i *Instance) passSource(f *instanceFeed, m operators.Mark) {
+	rows := f.ctx.Counters.In.Load()
+	if m.Epoch > f.last && i.crossed(f.last, m.Epoch) {
+		i.pass(f.ctx.Op.Name, f.last, m.Epoch-1, rows-f.cut.Rows)
+	}
+	switch {
+	case m.End:
+		i.pass(f.ctx.Op.Name, m.Epoch, metaquery.LastEpoch, rows)
+	case i.boundary(m.Epoch):
+		i.pass(f.ctx.Op.Name, m.Epoch, m.Epoch, rows)
+	}
+}
+
 // mayBegin implements keeper: who has accepted a plan waits for the decision.
 func (i *Instance) mayBegin(n *node, epoch int64) bool {
 	return i.plan == nil || epoch < i.plan.Epoch || !i.concerns(n, i.plan) || !i.cfg.Off.On(protocol.Hold)
@@ -55,6 +91,7 @@ func (i *Instance) cross(n *node, next int64) error {
 		if n.committed >= n.epoch {
 			s.target = next - 1
 		}
+		i.passSink(n, n.epoch, next-1)
 		if err := i.record(s); err != nil {
 			return err
 		}
@@ -81,6 +118,12 @@ func (i *Instance) ended(n *node, m operators.Mark) error {
 			s.target = metaquery.LastEpoch
 		case n.committed >= m.Epoch:
 			s.target = max(s.target, m.Epoch)
+		}
+		switch {
+		case m.End:
+			i.passSink(n, m.Epoch, metaquery.LastEpoch)
+		case i.boundary(m.Epoch):
+			i.passSink(n, m.Epoch, m.Epoch)
 		}
 		if err := i.record(s); err != nil {
 			return n.fail(err)

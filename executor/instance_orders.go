@@ -86,6 +86,7 @@ func (i *Instance) trimTo(c int64) error {
 	}
 	i.complete = c
 	i.snapshots = slices.DeleteFunc(i.snapshots, func(s metaquery.Snapshot) bool { return s.Hi < c })
+	i.passed = slices.DeleteFunc(i.passed, func(p metaquery.Passed) bool { return p.Hi < c })
 	for _, in := range i.ins {
 		in.copies.trim(c)
 	}

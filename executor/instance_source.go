@@ -270,6 +270,7 @@ func (i *Instance) markEpoch(f *instanceFeed) error {
 			f.crossings = append(f.crossings, at)
 		}
 	}
+	i.passSource(f, m)
 	f.last = max(f.last, m.Epoch)
 	if m.Stop {
 		f.stoppedAt = m.Epoch

@@ -29,6 +29,7 @@ type node struct {
 
 	keeper    keeper // nil for a query without state
 	committed int64  // of a durable sink, the last epoch that is visible
+	known     int64  // rows of epochs that were visible already
 	over      bool   // the last epoch has ended
 	said      bool   // and all outputs know
 
@@ -248,7 +249,11 @@ func (n *node) process(port int, b *batch.Batch, owner releaser) error {
 		return n.lend(b, owner)
 	}
 	defer release(owner, b)
-	if n.done || n.now <= n.committed {
+	if n.now <= n.committed {
+		n.known += int64(b.Rows())
+		return nil
+	}
+	if n.done {
 		return nil
 	}
 	n.ctx.Counters.In.Add(int64(b.Rows()))

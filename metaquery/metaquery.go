@@ -147,10 +147,15 @@ type Report struct {
 	Failure *Failure `json:"failure,omitempty"`
 	// Operators counts rows.
 	Operators []OperatorReport `json:"operators,omitempty"`
-	Watermark int64            `json:"watermark"`          // least over the sources of the task, microseconds since 1970
-	Backlog   int64            `json:"backlog,omitempty"`  // bytes that wait to be worked on
-	Retained  int64            `json:"retained,omitempty"` // bytes that are kept for replays
-	Received  int64            `json:"received,omitempty"` // rows that came from other processes
+	// Base is the checkpoint from which the task was launched, where its counts begin.
+	Base int64 `json:"base,omitempty"`
+	// Passed says what the counts of sources and sinks were at the boundaries that are not below the last
+	// complete checkpoint: from these a later generation goes on.
+	Passed    []Passed `json:"passed,omitempty"`
+	Watermark int64    `json:"watermark"`          // least over the sources of the task, microseconds since 1970
+	Backlog   int64    `json:"backlog,omitempty"`  // bytes that wait to be worked on
+	Retained  int64    `json:"retained,omitempty"` // bytes that are kept for replays
+	Received  int64    `json:"received,omitempty"` // rows that came from other processes
 }
 
 // Failure is an error that no restart would cure.
@@ -163,4 +168,13 @@ type Failure struct {
 type OperatorReport struct {
 	Name                                     string
 	In, Out, Skipped, Dead, Late, Lost, Gaps int64
+	Known                                    int64 `json:",omitempty"` // rows that came to a sink again, which earlier generations have committed
+}
+
+// Passed is the count of a source (In) or sink (Out and Known) at the end of every epoch from Lo to Hi.
+type Passed struct {
+	Operator string `json:"operator"`
+	Lo       int64  `json:"lo"`
+	Hi       int64  `json:"hi"`
+	Rows     int64  `json:"rows"`
 }

@@ -41,14 +41,17 @@ const killSpec = `<dataflow name="kill">
   <operator name="w4" type="writer"><input name="late"/><param name="path" value="late.csv"/></operator>
 </dataflow>`
 
+// killRows are those of each file that it reads.
+const killRows = 8000
+
 func writeKillData(t *testing.T, dir string) {
 	r := rand.New(rand.NewPCG(7, 7))
 	begin := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 	for f, name := range []string{"a1.csv", "a2.csv", "b.csv"} {
 		var b bytes.Buffer
 		b.WriteString("t,k,v\n")
-		for i := range 8000 {
-			at := begin.Add(time.Duration(f*4000+i-r.IntN(40))*time.Second + 2*time.Hour)
+		for i := range killRows {
+			at := begin.Add(time.Duration(f*killRows/2+i-r.IntN(40))*time.Second + 2*time.Hour)
 			fmt.Fprintf(&b, "%s,%d,%d\n", at.Format(time.RFC3339), r.IntN(20), r.IntN(1000))
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), b.Bytes(), 0o666); err != nil {

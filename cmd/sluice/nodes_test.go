@@ -104,6 +104,18 @@ func TestExamplesOnNodes(t *testing.T) {
 	}
 }
 
+// rowsOf counts the rows of killOutput, in which CSV has a header.
+func rowsOf(out map[string]string) int {
+	rows := 0
+	for name, text := range out {
+		rows += strings.Count(text, "\n")
+		if !strings.HasSuffix(name, ".ndjson") {
+			rows--
+		}
+	}
+	return rows
+}
+
 // TestKillWorkers kills worker processes with SIGKILL while a query runs on them. They are replaced, and
 // everything that the query writes is what an undisturbed run writes.
 func TestKillWorkers(t *testing.T) {
@@ -144,7 +156,11 @@ func TestKillWorkers(t *testing.T) {
 					if kills == 0 {
 						t.Error("no worker was killed")
 					}
-					compareOutput(t, killOutput(t, dir), want)
+					got := killOutput(t, dir)
+					compareOutput(t, got, want)
+					if text := fmt.Sprintf(" rows read, %d written", rowsOf(got)); !strings.Contains(said.String(), text) {
+						t.Errorf("the summary is not %q", text)
+					}
 					return
 				case <-time.After(time.Duration(300+rand.IntN(500)) * time.Millisecond):
 				}

@@ -47,13 +47,14 @@ func executors(m *fakemesos.Cluster) []string {
 // killed, the master fails over, and the leading scheduler dies: the standby goes on with the workers that run.
 // The output is exact.
 func TestSchedulerOnMesos(t *testing.T) {
+	t.Parallel()
 	dir, root := t.TempDir(), t.TempDir()
 	spec, want := writeKillQuery(t, dir, "tumbling(1m)", "window_start, k, count(*) AS n, sum(v) AS s, max(v) AS l", "10s")
 	m, args := newMesos(t, 4)
 	first := startScheduler(t, root, args...)
 	second := startScheduler(t, root, args...)
 	first.submit(spec, func(sub *api.Submission) {
-		sub.Set, sub.Checkpoint = []string{"a.rate=1500", "b.rate=750"}, "200ms"
+		sub.Set, sub.Checkpoint = []string{"a.rate=3000", "b.rate=1500"}, "200ms"
 	})
 	q := waitWorkers(t, first)
 	m.KillExecutor(agentOf(m, q.Processes[0].ID), m.Frameworks()[0].ID, q.Processes[0].ID)
@@ -88,6 +89,7 @@ func TestSchedulerOnMesos(t *testing.T) {
 // TestSchedulerOnZooKeeper stops the leading scheduler amid a query. The standby goes on with the workers, and the
 // first one leaves them alone when it wakes up; then the second one dies. The output is exact.
 func TestSchedulerOnZooKeeper(t *testing.T) {
+	t.Parallel()
 	dir, root := t.TempDir(), t.TempDir()
 	spec, want := writeKillQuery(t, dir, "tumbling(1m)", "window_start, k, count(*) AS n, sum(v) AS s, max(v) AS l", "10s")
 	m, args := newMesos(t, 3)
@@ -99,7 +101,7 @@ func TestSchedulerOnZooKeeper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args = append(args, "--cluster", "zk://"+zk.Addr()+"/mesos", "--store", "zk://"+zk.Addr()+"/sluice")
+	args = append(args, "--cluster", "zk://"+zk.Addr()+"/mesos", "--store", "zk://"+zk.Addr()+"/sluice", "--session", "2s")
 	first := startScheduler(t, root, args...)
 	second := startScheduler(t, root, args...)
 	first.submit(spec, func(sub *api.Submission) {
@@ -118,7 +120,7 @@ func TestSchedulerOnZooKeeper(t *testing.T) {
 	}
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		var h api.Health
-		if first.call("GET", "/health", nil, &h); h.Status == "standby" && h.URL == second.url {
+		if _, err := first.try("GET", "/health", nil, &h); err == nil && h.Status == "standby" && h.URL == second.url {
 			break
 		}
 		if time.Now().After(end) {

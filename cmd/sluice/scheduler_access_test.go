@@ -140,6 +140,7 @@ func TestSchedulerOptions(t *testing.T) {
 
 // TestSchedulerFetched: agents fetch the executor from the scheduler, and it runs in their sandbox.
 func TestSchedulerFetched(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "sluice")
 	if text, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)

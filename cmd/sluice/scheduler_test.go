@@ -319,6 +319,7 @@ func submitKill(s *testScheduler, spec string) {
 
 // TestSchedulerKillWorkers kills worker processes; the output is exact.
 func TestSchedulerKillWorkers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	spec, want := writeKillQuery(t, dir, "tumbling(1m)", "window_start, k, count(*) AS n, sum(v) AS s, max(v) AS l", "10s")
 	s := startScheduler(t, t.TempDir())
@@ -343,6 +344,7 @@ func TestSchedulerKillWorkers(t *testing.T) {
 // TestSchedulerRestarts ends the scheduler again and again, with SIGKILL or SIGTERM. The next one goes on with
 // the query, and the output is exact.
 func TestSchedulerRestarts(t *testing.T) {
+	t.Parallel()
 	dir, root := t.TempDir(), t.TempDir()
 	spec, want := writeKillQuery(t, dir, "hopping(1m, 20s)", "window_start, k, count(DISTINCT v) AS n, avg(v) AS s", "30s")
 	s := startScheduler(t, root)
@@ -367,6 +369,7 @@ func TestSchedulerRestarts(t *testing.T) {
 
 // TestSchedulerTakesOver: a standby sends clients to the leader, and goes on with the query when that has died.
 func TestSchedulerTakesOver(t *testing.T) {
+	t.Parallel()
 	dir, root := t.TempDir(), t.TempDir()
 	spec, want := writeKillQuery(t, dir, "session(15s)", "window_start, window_end, k, count(*) AS n, max(v) AS s", "10s")
 	first := startScheduler(t, root)

@@ -19,8 +19,8 @@ type Options struct {
 	Keys *Keys
 	// QueueBytes bounds what waits on a connection before it goes to libzmq, in bytes. Default 8 MiB.
 	QueueBytes int
-	// HighWater bounds what waits inside libzmq, in messages, on each side of a connection. Default 32: the
-	// messages are large, and a consumer that does not keep up should be felt soon.
+	// HighWater bounds what waits inside libzmq to be sent on a connection, in messages. Default 32: the messages
+	// are large, and a network that does not keep up should be felt soon.
 	HighWater int
 	// IOThreads is the number of libzmq's threads: for all dialed connections together, and for each
 	// Listener. Default 1.
@@ -53,6 +53,10 @@ const (
 	maxSockets = 16384
 	// curveExtra is what CURVE adds to a message, in bytes; libzmq's bound counts it.
 	curveExtra = 64
+	// receiveWater is how many messages that have come in libzmq holds, more than the credit of a channel lets wait
+	// while handlers do what they should: libzmq (4.3) ends the process if a connection on which it has stopped to
+	// read breaks before the next heartbeat.
+	receiveWater = 512
 	// burst is how many messages a socket receives, or sends, before it looks at the other direction.
 	burst = 64
 )
@@ -112,7 +116,7 @@ func newContext(o Options) (*zmq4.Context, error) {
 func configure(s *zmq4.Socket, o Options, addr string) error {
 	return firstError(
 		s.SetSndhwm(o.HighWater),
-		s.SetRcvhwm(o.HighWater),
+		s.SetRcvhwm(max(o.HighWater, receiveWater)),
 		s.SetLinger(0),
 		s.SetMaxmsgsize(MaxMessage+curveExtra),
 		s.SetReconnectIvl(reconnectMin),

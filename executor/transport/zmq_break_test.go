@@ -145,3 +145,44 @@ func TestZMQForgets(t *testing.T) {
 		t.Errorf("a producer that has ended is still known: %v", err)
 	}
 }
+
+// stuck is a Handler that takes nothing until it is let go.
+type stuck struct{ free chan struct{} }
+
+func (s stuck) Message(string, int64, []byte, transport.Conn) { <-s.free }
+
+// TestZMQStuck: a listener whose handler stands still outlives a producer that has sent much and ends, and the
+// heartbeats that come after.
+func TestZMQStuck(t *testing.T) {
+	for _, addr := range []string{"tcp://127.0.0.1:*", "ipc://*"} {
+		in := stuck{make(chan struct{})}
+		listening := newZMQ(t, transport.Options{Heartbeat: 200 * time.Millisecond})
+		l, err := listening.Listen(addr, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		producing, out := newZMQ(t, transport.Options{Heartbeat: 200 * time.Millisecond}), dialing{&heard{}}
+		c, err := producing.Dial(l.Addr(), "x", 1, out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !within(t, 10*time.Second, func() bool { _, n := out.count(); return n == 1 }) {
+			t.Fatal("not connected")
+		}
+		for range 2000 {
+			if err := c.Send(make([]byte, 40<<10)); err != nil {
+				break // full
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+		producing.Close()
+		time.Sleep(600 * time.Millisecond)
+		close(in.free)
+		if c, err = listening.Dial(l.Addr(), "x", 2, dialing{&heard{}}); err != nil {
+			t.Fatal(err)
+		}
+		if !within(t, 10*time.Second, func() bool { return c.Send([]byte("next")) == nil }) {
+			t.Error("nothing is taken any more")
+		}
+	}
+}

@@ -2,6 +2,7 @@ package mesostest
 
 import (
 	"maps"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,6 +50,29 @@ func TestExecutorsKilled(t *testing.T) {
 			c.quiet()
 		})
 	}
+}
+
+// TestExecutorStalls stops a process by SIGSTOP. It is given up, replaced and killed, though it obeys nobody.
+func TestExecutorStalls(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 5)
+	s := c.scheduler()
+	q := newStream(t, 6, checkpoint)
+	q.submit(s)
+	now := s.runs("stream")
+	victim := workerOf(t, now, checkpoint.sink)
+	_, e := c.executor(victim)
+	begin := time.Now()
+	if err := syscall.Kill(e.Pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s.again("stream", startTime, now)
+	t.Logf("whole again %v after an executor has stopped", time.Since(begin).Round(time.Millisecond))
+	if pid, ok := c.pids()[victim]; ok {
+		t.Errorf("the sink runs again while its old process, %d, is there still", pid)
+	}
+	q.finish(s)
+	c.quiet()
 }
 
 // TestCancelled: nothing of a query is left after sluice cancel, also if one of its executors has just died.

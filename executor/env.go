@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sluice/dataflow"
+	"sluice/executor/channel"
 	"sluice/internal/protocol"
 	"sluice/metaquery"
 	"sluice/operators"
@@ -48,7 +49,10 @@ type InstanceConfig struct {
 	Build      Builder
 	OpenSource func(ctx *operators.Context) (operators.Source, error)
 	Limits     Limits
-	Off        protocol.Off // rules that are switched off, in simulations
+	// Retention is what the output channels of all instances of a process share for what they retain. nil: the
+	// instance has one of its own, within its limits.
+	Retention *channel.Retention
+	Off       protocol.Off // rules that are switched off, in simulations
 }
 
 // Limits bound what an instance keeps. The zero value has all defaults.
@@ -57,8 +61,8 @@ type Limits struct {
 	Window int64
 	// Frame is what a message of rows stays below unless a single row is larger. Default 1 MiB.
 	Frame int
-	// Memory is how many bytes all output channels may retain in memory; what is more goes to SpillDir.
-	// Default 128 MiB.
+	// Memory is how many bytes all output channels of a process may retain in memory; what is more goes to
+	// SpillDir. Default 128 MiB.
 	Memory int64
 	// SpillDir is a folder for files that are of no use after the process ends; "" keeps all in memory.
 	SpillDir string
@@ -67,4 +71,10 @@ type Limits struct {
 	// Backlog is how many bytes may wait to be sent to consumers that are connected before sources
 	// brake. Default 16 MiB.
 	Backlog int64
+}
+
+// NewRetention makes what the channels of a process share for what they retain.
+func (l Limits) NewRetention() *channel.Retention {
+	l.setDefaults()
+	return channel.NewRetention(l.Memory, l.SpillDir)
 }

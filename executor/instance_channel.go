@@ -99,7 +99,10 @@ func (i *Instance) join() error {
 			Channel: name, Schema: in.node.ctx.Op.Inputs[in.port].Schema, From: start, Window: i.cfg.Limits.Window, Off: i.cfg.Off,
 		})})
 	}
-	retention := channel.NewRetention(i.cfg.Limits.Memory, i.cfg.Limits.SpillDir)
+	retention := i.cfg.Retention
+	if retention == nil {
+		retention = i.cfg.Limits.NewRetention()
+	}
 	for _, n := range i.task.nodes {
 		if n.ctx.Op.Type != dataflow.NetWriter {
 			continue

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"time"
 
@@ -41,7 +40,6 @@ type host struct {
 	over   chan struct{} // closed when it has ended
 
 	inst    Instance
-	spill   string // its folder for files of no lasting use
 	outputs map[string]*output
 	inputs  map[string]*input
 
@@ -93,14 +91,7 @@ func (h *host) open() error {
 	q := h.w.query
 	cfg := executor.InstanceConfig{
 		Query: q.Physical, Task: h.task, Launch: h.launch, Store: q.Store, Env: h,
-		Build: q.Build, OpenSource: q.OpenSource, Limits: q.Limits,
-	}
-	if cfg.Limits.SpillDir != "" {
-		dir, err := os.MkdirTemp(cfg.Limits.SpillDir, "spill-")
-		if err != nil {
-			return err
-		}
-		h.spill, cfg.Limits.SpillDir = dir, dir
+		Build: q.Build, OpenSource: q.OpenSource, Limits: q.Limits, Retention: h.w.retention,
 	}
 	inst, err := h.w.cfg.New(cfg)
 	h.inst = inst
@@ -245,9 +236,6 @@ func (h *host) close() error {
 	}
 	for _, out := range h.outputs {
 		out.close()
-	}
-	if h.spill != "" {
-		err = errors.Join(err, os.RemoveAll(h.spill))
 	}
 	return err
 }

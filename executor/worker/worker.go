@@ -14,6 +14,7 @@ import (
 
 	"sluice/dataflow"
 	"sluice/executor"
+	"sluice/executor/channel"
 	"sluice/executor/transport"
 	"sluice/metaquery"
 	"sluice/operators"
@@ -93,15 +94,17 @@ func ControlWorker(channel string) (worker string, ok bool) {
 
 // worker is a running worker. Its methods are called by the goroutine of Run unless they say otherwise.
 type worker struct {
-	cfg     Config
-	inbox   *mailbox[[]byte] // from the scheduler; nil: there is something new to say
-	pool    chan struct{}    // has an element for each piece of background work being done
-	query   *Query
-	data    transport.Transport
-	addr    string // where data comes in; set before there are hosts
-	realm   string // is before the names of channels in connections; set with addr
-	failed  string // why there is no query
-	leaving bool   // the scheduler has said that all is over
+	cfg   Config
+	inbox *mailbox[[]byte] // from the scheduler; nil: there is something new to say
+	pool  chan struct{}    // has an element for each piece of background work being done
+	query *Query
+	// retention is what the channels of all instances share.
+	retention *channel.Retention
+	data      transport.Transport
+	addr      string // where data comes in; set before there are hosts
+	realm     string // is before the names of channels in connections; set with addr
+	failed    string // why there is no query
+	leaving   bool   // the scheduler has said that all is over
 
 	sending sync.Mutex
 	control transport.Conn
@@ -270,7 +273,7 @@ func (w *worker) deploy(d *metaquery.Deploy) {
 	if err != nil {
 		w.failed = err.Error()
 	} else {
-		w.query = q
+		w.query, w.retention = q, q.Limits.NewRetention()
 	}
 	w.sayAlive()
 }

@@ -41,7 +41,11 @@ func newBareCluster(t *testing.T, agents int, o fakemesos.Options) *cluster {
 	o.Times.Register, o.Times.Reregister = time.Minute, 2*time.Second
 	o.Times.PingTimeout, o.Times.Resend, o.Times.ResendMax = 3*time.Second, 300*time.Millisecond, time.Second
 	for i := range agents {
-		o.Agents = append(o.Agents, fakemesos.AgentSpec{Hostname: fmt.Sprintf("h%d", i), Attributes: fmt.Sprintf("rack:r%d", i%2)})
+		ports := 31000 + 100*i // they are all on one machine
+		o.Agents = append(o.Agents, fakemesos.AgentSpec{
+			Hostname: fmt.Sprintf("h%d", i), Attributes: fmt.Sprintf("rack:r%d", i%2),
+			Resources: fmt.Sprintf("cpus:4;mem:2048;disk:4096;ports:[%d-%d]", ports, ports+99),
+		})
 	}
 	c := &cluster{Cluster: fakemesos.New(t, o), t: t, root: t.TempDir()}
 	c.args = []string{"--mesos-cpus", "0.5", "--mesos-mem", "256"}

@@ -47,6 +47,7 @@ func (i *Instance) pass(operator string, lo, hi, rows int64) {
 		return p.Operator == operator && p.Lo >= lo && p.Hi <= hi
 	})
 	i.passed = append(i.passed, metaquery.Passed{Operator: operator, Lo: lo, Hi: hi, Rows: rows})
+	i.changed()
 }
 
 func (i *Instance) passSink(n *node, lo, hi int64) {

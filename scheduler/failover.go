@@ -143,7 +143,7 @@ func (c *Core) swap(from, to *side) {
 func (c *Core) launch() {
 	var ready []*task
 	for _, t := range c.tasks {
-		if c.active(t) && !t.live && t.worker != "" && c.now >= t.notBefore && c.mayLaunch(t) {
+		if c.active(t) && !t.live && t.worker != "" && c.now >= t.notBefore && !c.parked(t) && c.mayLaunch(t) {
 			ready = append(ready, t)
 		}
 	}

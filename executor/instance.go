@@ -280,7 +280,7 @@ func (i *Instance) Report() metaquery.Report {
 		c := n.ctx.Counters
 		r.Operators = append(r.Operators, metaquery.OperatorReport{
 			Name: n.ctx.Op.Name, In: c.In.Load(), Out: c.Out.Load(), Skipped: c.Skipped.Load(), Dead: c.Dead.Load(),
-			Late: c.Late.Load(), Lost: c.Lost.Load(), Gaps: c.Gaps.Load(), Known: n.known,
+			Late: c.Late.Load(), Lost: c.Lost.Load(), Gaps: c.Gaps.Load(), Before: n.before,
 		})
 	}
 	r.Base, r.Passed = i.cfg.Launch.Checkpoint, slices.Clone(i.passed)

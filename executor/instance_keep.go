@@ -50,10 +50,6 @@ func (i *Instance) pass(operator string, lo, hi, rows int64) {
 	i.changed()
 }
 
-func (i *Instance) passSink(n *node, lo, hi int64) {
-	i.pass(n.ctx.Op.Name, lo, hi, n.known+n.ctx.Counters.Out.Load())
-}
-
 // passSource is for a source that has read the epoch of mark m.
 func (i *Instance) passSource(f *instanceFeed, m operators.Mark) {
 	rows := f.ctx.Counters.In.Load()
@@ -92,7 +88,6 @@ func (i *Instance) cross(n *node, next int64) error {
 		if n.committed >= n.epoch {
 			s.target = next - 1
 		}
-		i.passSink(n, n.epoch, next-1)
 		if err := i.record(s); err != nil {
 			return err
 		}
@@ -119,12 +114,6 @@ func (i *Instance) ended(n *node, m operators.Mark) error {
 			s.target = metaquery.LastEpoch
 		case n.committed >= m.Epoch:
 			s.target = max(s.target, m.Epoch)
-		}
-		switch {
-		case m.End:
-			i.passSink(n, m.Epoch, metaquery.LastEpoch)
-		case i.boundary(m.Epoch):
-			i.passSink(n, m.Epoch, m.Epoch)
 		}
 		if err := i.record(s); err != nil {
 			return n.fail(err)
@@ -276,6 +265,9 @@ func (i *Instance) openSink(n *node, c operators.Committer) error {
 		return err
 	}
 	n.committed = max(epoch, visible)
+	if k, ok := c.(operators.Counting); ok {
+		n.before = k.Written()
+	}
 	if epoch == 0 && witness == nil {
 		if witness, _, err = c.Commit(0, true); err != nil {
 			return err

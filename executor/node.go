@@ -29,7 +29,7 @@ type node struct {
 
 	keeper    keeper // nil for a query without state
 	committed int64  // of a durable sink, the last epoch that is visible
-	known     int64  // rows of epochs that were visible already
+	before    int64  // of a durable sink, rows that were visible when it began
 	over      bool   // the last epoch has ended
 	said      bool   // and all outputs know
 
@@ -250,7 +250,6 @@ func (n *node) process(port int, b *batch.Batch, owner releaser) error {
 	}
 	defer release(owner, b)
 	if n.now <= n.committed {
-		n.known += int64(b.Rows())
 		return nil
 	}
 	if n.done {

@@ -168,10 +168,10 @@ type Failure struct {
 type OperatorReport struct {
 	Name                                     string
 	In, Out, Skipped, Dead, Late, Lost, Gaps int64
-	Known                                    int64 `json:",omitempty"` // rows that came to a sink again, which earlier generations have committed
+	Before                                   int64 `json:",omitempty"` // rows that a sink had made visible before its launch
 }
 
-// Passed is the count of a source (In) or sink (Out and Known) at the end of every epoch from Lo to Hi.
+// Passed is the count of a source (In) at the end of every epoch from Lo to Hi.
 type Passed struct {
 	Operator string `json:"operator"`
 	Lo       int64  `json:"lo"`

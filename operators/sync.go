@@ -8,3 +8,10 @@ type Syncer interface {
 	// the disk what says of which epochs they are; an error of ahead ends Commit.
 	SyncCommits(ahead func() error)
 }
+
+// Counting is a Committer that knows how many rows it has made visible, also in processes before.
+type Counting interface {
+	Committer
+	// Written is the number of rows that were visible when Recover returned, and those since.
+	Written() int64
+}

@@ -26,8 +26,8 @@ type tally struct {
 type line struct {
 	gen   int64            // the last one
 	first int64            // the first one of this run
-	begun map[string]int64 // rows of sources and sinks, by operator, before what the last one counts
-	known map[string]int64 // rows of sinks that had been committed before this run
+	begun map[string]int64 // rows of sources, by operator, before what the last one counts
+	known map[string]int64 // rows of sinks that had been written before this run
 }
 
 func newTally(p *plan) *tally {
@@ -60,7 +60,7 @@ func (t *tally) follow(r *metaquery.Report) {
 	}
 	if r.From.Gen == l.first {
 		for _, o := range r.Operators {
-			l.known[o.Name] = o.Known
+			l.known[o.Name] = o.Before
 		}
 	}
 }
@@ -84,7 +84,7 @@ func (t *tally) once(sums map[string]*executor.OperatorStats) {
 		for _, o := range t.last[metaquery.TaskID{Task: task, Gen: l.gen}].Operators {
 			s := sums[o.Name]
 			s.In += l.begun[o.Name] + o.In
-			s.Out += l.begun[o.Name] + o.Out + o.Known - l.known[o.Name]
+			s.Out += o.Before + o.Out - l.known[o.Name]
 		}
 	}
 }

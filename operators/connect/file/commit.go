@@ -196,6 +196,9 @@ func (t *growingTarget) commit() error { return t.f.Close() }
 
 func (t *growingTarget) abort() error { return errors.Join(t.f.Truncate(t.committed), t.f.Close()) }
 
+// Written implements operators.Counting.
+func (w *writer) Written() int64 { return w.rows }
+
 // Commit implements operators.Committer.
 func (w *writer) Commit(epoch int64, now bool) ([]byte, bool, error) {
 	at := witness{kind: w.kind(), rows: w.rows}

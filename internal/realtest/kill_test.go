@@ -3,6 +3,7 @@ package realtest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -21,7 +22,8 @@ func rewrite(rule, operator string) string {
 // TestEachWorker kills each worker in turn, then two at once, then all.
 func TestEachWorker(t *testing.T) {
 	t.Parallel()
-	q := newQuery(t, everything, usual, "", usualArgs...)
+	// Five kills, each with the time that a new process takes, are to happen before the rows end.
+	q := newQuery(t, everything, usual, "", append(slices.Clone(usualArgs), "--set", "a.rate=6000", "--set", "b.rate=3000")...)
 	r := q.start()
 	for i, victims := range [][]int{{0}, {1}, {2}, {0, 1}, {0, 1, 2}} {
 		s := r.await(fmt.Sprintf("before kill %d", i+1), on(3))

@@ -121,12 +121,7 @@ func (t *Memory) Close() error {
 		}
 	}
 	t.mu.Unlock()
-	for _, c := range cs {
-		c.Close()
-	}
-	for _, l := range ls {
-		l.Close()
-	}
+	closeAll(cs, ls)
 	t.wg.Wait()
 	return nil
 }

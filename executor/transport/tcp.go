@@ -3,7 +3,9 @@ package transport
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -88,21 +90,9 @@ func (t *TCP) Dial(addr, channel string, generation int64, h DialHandler) (Conn,
 func (t *TCP) Close() error {
 	t.mu.Lock()
 	t.closed = true
-	var ls []*tcpListener
-	for l := range t.listeners {
-		ls = append(ls, l)
-	}
-	var cs []*tcpConn
-	for c := range t.conns {
-		cs = append(cs, c)
-	}
+	ls, cs := slices.Collect(maps.Keys(t.listeners)), slices.Collect(maps.Keys(t.conns))
 	t.mu.Unlock()
-	for _, c := range cs {
-		c.Close()
-	}
-	for _, l := range ls {
-		l.Close()
-	}
+	closeAll(cs, ls)
 	t.wg.Wait()
 	return nil
 }

@@ -104,3 +104,14 @@ func checkChannel(channel string) error {
 // MaxMessage bounds a message, in bytes. What is larger is refused when it is sent and ends the
 // connection when it is received.
 const MaxMessage = 80 << 20
+
+// closeAll closes the dialed connections and the listeners of a transport, which have no errors of their own
+// to tell.
+func closeAll[C Conn, L Listener](conns []C, listeners []L) {
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	for _, l := range listeners {
+		_ = l.Close()
+	}
+}

@@ -2,7 +2,9 @@ package transport
 
 import (
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,21 +93,9 @@ func (t *UDP) Dial(addr, channel string, generation int64, h DialHandler) (Conn,
 func (t *UDP) Close() error {
 	t.mu.Lock()
 	t.closed = true
-	var ls []*udpListener
-	for l := range t.listeners {
-		ls = append(ls, l)
-	}
-	var cs []*udpConn
-	for c := range t.conns {
-		cs = append(cs, c)
-	}
+	ls, cs := slices.Collect(maps.Keys(t.listeners)), slices.Collect(maps.Keys(t.conns))
 	t.mu.Unlock()
-	for _, c := range cs {
-		c.Close()
-	}
-	for _, l := range ls {
-		l.Close()
-	}
+	closeAll(cs, ls)
 	t.wg.Wait()
 	return nil
 }

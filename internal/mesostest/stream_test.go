@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice/internal/rowtest"
 	"sluice/scheduler/api"
 )
 
@@ -132,7 +133,7 @@ func (s *stream) check() {
 	s.t.Helper()
 	got, want := s.written(s.dir), s.want()
 	for name := range want {
-		compare(s.t, name, got[name], want[name])
+		rowtest.Compare(s.t, name, got[name], want[name])
 	}
 	if len(got) != len(want) {
 		s.t.Errorf("%d outputs, want %d", len(got), len(want))
@@ -211,24 +212,4 @@ func runHere(t *testing.T, spec string) string {
 		t.Fatalf("in one process: %v: %s", err, said.String())
 	}
 	return string(out)
-}
-
-// compare compares two sorted lists.
-func compare(t *testing.T, name string, got, want []string) {
-	t.Helper()
-	if slices.Equal(got, want) {
-		return
-	}
-	var missing, extra []string
-	for len(got) > 0 || len(want) > 0 {
-		switch {
-		case len(got) == 0 || len(want) > 0 && want[0] < got[0]:
-			missing, want = append(missing, want[0]), want[1:]
-		case len(want) == 0 || got[0] < want[0]:
-			extra, got = append(extra, got[0]), got[1:]
-		default:
-			got, want = got[1:], want[1:]
-		}
-	}
-	t.Errorf("%s: %d rows are missing, such as %q; %d are too many, such as %q", name, len(missing), missing[:min(3, len(missing))], len(extra), extra[:min(3, len(extra))])
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sluice/internal/rowtest"
 )
 
 // rowType is the type of the rows in a.csv and b.csv.
@@ -239,33 +241,13 @@ func (q *query) check() {
 	q.t.Helper()
 	got, want := written(q.t, q.dir), q.want()
 	for name := range want {
-		compareRows(q.t, name, got[name], want[name])
+		rowtest.Compare(q.t, name, got[name], want[name])
 	}
 	for name := range got {
 		if want[name] == nil {
 			q.t.Errorf("%s should not be there", name)
 		}
 	}
-}
-
-// compareRows compares two sorted lists.
-func compareRows(t *testing.T, name string, got, want []string) {
-	t.Helper()
-	if slices.Equal(got, want) {
-		return
-	}
-	var missing, extra []string
-	for len(got) > 0 || len(want) > 0 {
-		switch {
-		case len(got) == 0 || len(want) > 0 && want[0] < got[0]:
-			missing, want = append(missing, want[0]), want[1:]
-		case len(want) == 0 || got[0] < want[0]:
-			extra, got = append(extra, got[0]), got[1:]
-		default:
-			got, want = got[1:], want[1:]
-		}
-	}
-	t.Errorf("%s: %d rows are missing, such as %q; %d are too many, such as %q", name, len(missing), missing[:min(3, len(missing))], len(extra), extra[:min(3, len(extra))])
 }
 
 // checkTumbling compares the windows of "tumbling" with those calculated here.
@@ -290,5 +272,5 @@ func (q *query) checkTumbling() {
 		want = append(want, fmt.Sprintf("%s,%d,%d,%d,%d\n", at.start.Format(time.RFC3339), at.k, w.n, w.s, w.m))
 	}
 	slices.Sort(want)
-	compareRows(q.t, "tumbling, as calculated", written(q.t, q.dir)["tumbling"], want)
+	rowtest.Compare(q.t, "tumbling, as calculated", written(q.t, q.dir)["tumbling"], want)
 }

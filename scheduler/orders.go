@@ -33,6 +33,7 @@ func (c *Core) report(r *TaskReport) {
 	case r.Retry != "":
 		c.retry(t)
 	case r.Trimmed:
+		c.alert(fmt.Sprintf("task %s on worker %s fell behind checkpoint %d, before which its producers keep nothing; it is launched again from there", t.Name, t.worker, c.rec.Checkpoint))
 		c.fail(t, false)
 	case r.Epoch == metaquery.LastEpoch && !c.cfg.Off.On(protocol.EndStay):
 		c.do(Action{End: &TaskEnd{Worker: t.worker, ID: r.From}})

@@ -30,6 +30,8 @@ type Operator struct {
 	Inputs  []Input  // in declared order
 	Outputs []Output // in declared order
 	Params  []Param
+	// Resources are what the operator needs of the machine that runs it. Replicas need the same.
+	Resources Resources
 
 	// Set by rewriting (physical.go); empty in a graph as a front end makes it.
 	Origin      *Origin

@@ -19,6 +19,7 @@ type Task struct {
 	Operators []*Operator // each after those whose streams it reads
 	Placement []Placement // of each of the operators
 	Standby   bool        // started only when another replica fails
+	Resources Resources   // of all of its operators
 }
 
 // Channel is a stream between two tasks.

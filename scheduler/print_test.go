@@ -19,8 +19,8 @@ func (s *script) print(actions []scheduler.Action) {
 		case a.Save != nil:
 			fmt.Fprintf(&s.b, "save%s\n", recordText(s.saved, a.Save))
 			s.saved = a.Save
-		case a.Start > 0:
-			fmt.Fprintf(&s.b, "start %d\n", a.Start)
+		case a.Start != nil:
+			fmt.Fprintf(&s.b, "start %d\n", len(a.Start))
 		case a.Kill != "":
 			fmt.Fprintf(&s.b, "kill %s\n", a.Kill)
 		case a.Launch != nil:

@@ -98,8 +98,8 @@ func (w *world) do(actions []scheduler.Action, n int) {
 		switch {
 		case a.Save != nil:
 			w.save(a.Save)
-		case a.Start > 0:
-			w.wanted += a.Start
+		case a.Start != nil:
+			w.wanted += len(a.Start)
 		case a.Kill != "":
 			p := w.process(a.Kill)
 			p.killed, p.told = true, false

@@ -49,6 +49,8 @@ type Event struct {
 type WorkerUp struct {
 	ID   WorkerID
 	Addr string // where its consumers listen
+	// Capacity is what the worker has for tasks that need resources: what it was started with.
+	Capacity dataflow.Resources
 }
 
 // TaskReport is a report of a task.
@@ -87,8 +89,9 @@ type StopRequest struct {
 // whatever relies on it: if it fails, none of the actions behind it may be done, and the shell must give
 // up the Core and make another one from what was saved last.
 type Action struct {
-	Save  *Record
-	Start int // start so many workers
+	Save *Record
+	// Start says to start a worker for each element, which has that much for tasks that need resources.
+	Start []dataflow.Resources
 	// Kill ends a worker for good; Event.Gone follows, also if it has ended long ago. Of one that may
 	// still run unseen Gone is never said.
 	Kill   WorkerID

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"sluice/dataflow"
 	"sluice/metaquery"
 )
 
@@ -137,7 +138,7 @@ func (c *Core) askWorkers() {
 	n := c.cfg.Workers - c.starting - len(c.sorted())
 	if n > 0 && c.now >= c.startFrom {
 		c.starting += n
-		c.do(Action{Start: n})
+		c.do(Action{Start: make([]dataflow.Resources, n)})
 	}
 }
 

@@ -162,7 +162,7 @@ func (s *shell) action(a scheduler.Action) {
 	switch {
 	case a.Save != nil:
 		s.save(a.Save)
-	case a.Start > 0:
+	case a.Start != nil:
 		for range a.Start {
 			w.startWorker()
 		}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"sluice/dataflow"
 	"sluice/scheduler"
 	"sluice/scheduler/shell"
 )
@@ -34,9 +35,10 @@ type Cluster struct {
 }
 
 type process struct {
-	cmd    *exec.Cmd // nil before it has been started
-	killed bool
-	began  time.Time
+	capacity dataflow.Resources
+	cmd      *exec.Cmd // nil before it has been started
+	killed   bool
+	began    time.Time
 }
 
 // quickEnd is how long a worker must have run for its end to be no sign that none can run.
@@ -63,13 +65,14 @@ func NewCluster(tag string, held *os.File, command func(id scheduler.WorkerID) *
 // Ended gives the workers that have ended.
 func (c *Cluster) Ended() <-chan shell.Ended { return c.ended }
 
-// Start begins to start n workers.
-func (c *Cluster) Start(n int) {
-	for range n {
+// Start begins to start a worker for each element. All of them have what this machine has, so nothing is
+// kept for them.
+func (c *Cluster) Start(capacities []dataflow.Resources) {
+	for _, capacity := range capacities {
 		c.mu.Lock()
 		c.next++
 		id := scheduler.WorkerID(fmt.Sprintf("w%d-%s", c.next, c.tag))
-		c.procs[id] = &process{}
+		c.procs[id] = &process{capacity: capacity}
 		c.mu.Unlock()
 		c.starts <- id
 	}
@@ -93,6 +96,19 @@ func (p *process) kill() {
 	if p.cmd != nil {
 		_ = p.cmd.Process.Kill() // it may have ended
 	}
+}
+
+// Unable ends a worker that cannot run the query.
+func (c *Cluster) Unable(id scheduler.WorkerID) { c.Kill(id) }
+
+// Capacity is what a worker was started with.
+func (c *Cluster) Capacity(id scheduler.WorkerID) dataflow.Resources {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.procs[id]; p != nil {
+		return p.capacity
+	}
+	return dataflow.Resources{}
 }
 
 // Known reports whether a worker is one of this cluster that has not ended.

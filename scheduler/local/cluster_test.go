@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"sluice/dataflow"
 	"sluice/scheduler"
 )
 
@@ -75,7 +76,7 @@ func alive(pid int) bool {
 
 func TestCluster(t *testing.T) {
 	c := NewCluster("t", nil, sleeper)
-	c.Start(3)
+	c.Start(make([]dataflow.Resources, 3))
 	all := pids(c, 3)
 	if len(all) != 3 || all["w1-t"] == 0 || c.About("w2-t") != fmt.Sprintf("process %d", all["w2-t"]) || c.About("w9-t") != "no process" {
 		t.Fatalf("%v", all)
@@ -108,7 +109,7 @@ func TestClusterPauses(t *testing.T) {
 	c := NewCluster("t", nil, func(scheduler.WorkerID) *exec.Cmd { return child("exit") })
 	begin := time.Now()
 	for i := range 4 {
-		c.Start(1)
+		c.Start(make([]dataflow.Resources, 1))
 		if e := <-c.Ended(); e.Quick != i+1 || e.Status != "exit status 3" {
 			t.Errorf("%+v", e)
 		}
@@ -116,13 +117,13 @@ func TestClusterPauses(t *testing.T) {
 	if d := time.Since(begin); d < 7*firstPause { // 1 + 2 + 4
 		t.Errorf("four workers were started in %v", d)
 	}
-	c.Start(1)
+	c.Start(make([]dataflow.Resources, 1))
 	c.Close(time.Minute) // does not wait for the pause
 	if d := time.Since(begin); d > 30*time.Second {
 		t.Errorf("ended after %v", d)
 	}
 	c = NewCluster("t", nil, func(scheduler.WorkerID) *exec.Cmd { return exec.Command("/nonexistent/program") })
-	c.Start(1)
+	c.Start(make([]dataflow.Resources, 1))
 	if e := <-c.Ended(); e.Quick != 1 || !strings.Contains(e.Status, "/nonexistent/program") {
 		t.Errorf("%+v", e)
 	}
@@ -137,7 +138,7 @@ func parentOfSleepers(lock string) {
 		return
 	}
 	c := NewCluster("t", held, sleeper)
-	c.Start(2)
+	c.Start(make([]dataflow.Resources, 2))
 	for _, pid := range pids(c, 2) {
 		fmt.Println(pid)
 	}

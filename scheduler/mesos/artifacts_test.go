@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"sluice/dataflow"
 	"sluice/executor/mesos"
 	"sluice/executor/transport"
 	"sluice/internal/fakemesos"
@@ -126,7 +127,7 @@ func agentFetches(t *testing.T, a *Artifacts) {
 	o.Times.Register, o.Times.ShutdownGrace = 20*time.Second, time.Second
 	b := newBench(t, o)
 	c := b.query("q", Need{CPUs: 1, MemMB: 128, Ports: 2}, a.Executor(server.URL, l.Addr()))
-	c.Start(1)
+	c.Start(make([]dataflow.Resources, 1))
 	w := b.running(1)[0]
 	eventually(t, "the scheduler hears it", func() bool { return h.was(string(w.ID) + " at control") })
 	framework, _ := b.ID()
@@ -134,13 +135,13 @@ func agentFetches(t *testing.T, a *Artifacts) {
 	if e := b.end(c); e.ID != w.ID || !strings.Contains(e.Status, "signal 9") {
 		t.Fatalf("%+v", e)
 	}
-	c.Start(1)
+	c.Start(make([]dataflow.Resources, 1))
 	w = b.running(1)[0]
 	c.Kill(w.ID)
 	if e := b.end(c); e.ID != w.ID || !strings.Contains(e.Status, "killed") {
 		t.Fatalf("%+v", e)
 	}
-	c.Start(1)
+	c.Start(make([]dataflow.Resources, 1))
 	w = b.running(1)[0]
 	for _, e := range b.mesos.Agents()[0].Executors {
 		if e.ID == string(w.ID) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"sluice/dataflow"
 )
 
 // BenchmarkPlacement launches 1000 workers, of ten queries, on 200 agents, until all run.
@@ -13,7 +15,7 @@ func BenchmarkPlacement(b *testing.B) {
 		c := newBench(b, simulated(200))
 		b.StartTimer()
 		for i := range 10 {
-			c.query(fmt.Sprintf("q%d", i), Need{CPUs: 0.1, MemMB: 32}, ExecutorSpec{Command: "x", Control: "c"}).Start(100)
+			c.query(fmt.Sprintf("q%d", i), Need{CPUs: 0.1, MemMB: 32}, ExecutorSpec{Command: "x", Control: "c"}).Start(make([]dataflow.Resources, 100))
 		}
 		for c.countRunning() < 1000 {
 			time.Sleep(time.Millisecond)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"sluice/dataflow"
 	"sluice/scheduler"
 	"sluice/scheduler/shell"
 )
@@ -56,7 +57,15 @@ func (c *cluster) tell(e shell.Ended) {
 }
 
 // Start implements shell.Cluster.
-func (c *cluster) Start(n int) { c.f.handle(Event{Start: &Start{Query: c.query, N: n}}) }
+func (c *cluster) Start(capacities []dataflow.Resources) {
+	c.f.handle(Event{Start: &Start{Query: c.query, N: len(capacities)}})
+}
+
+// Capacity implements shell.Cluster.
+func (c *cluster) Capacity(scheduler.WorkerID) dataflow.Resources { return dataflow.Resources{} }
+
+// Unable implements shell.Cluster.
+func (c *cluster) Unable(id scheduler.WorkerID) { c.Kill(id) }
 
 // Kill implements shell.Cluster.
 func (c *cluster) Kill(id scheduler.WorkerID) {

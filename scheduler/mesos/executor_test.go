@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice/dataflow"
 	"sluice/executor/mesos"
 	"sluice/executor/transport"
 	"sluice/internal/fakemesos"
@@ -139,7 +140,7 @@ func TestExecutorRunsAWorkerUntilItIsKilled(t *testing.T) {
 	h.listen(controlAddr)
 	b := newBench(t, h.agents(2))
 	c := b.query("q", small, onHost)
-	c.Start(2)
+	c.Start(make([]dataflow.Resources, 2))
 	ws := b.running(2)
 	for _, w := range ws {
 		eventually(t, "the scheduler hears it", func() bool { return h.was(string(w.ID) + " at " + controlAddr) })
@@ -161,7 +162,7 @@ func TestAnAgentThatRestartsKeepsItsWorker(t *testing.T) {
 	o.Times.Reregister = 2 * time.Second
 	b := newBench(t, o)
 	c := b.query("q", small, onHost)
-	c.Start(1)
+	c.Start(make([]dataflow.Resources, 1))
 	w := b.running(1)[0]
 	b.mesos.StopAgent(w.Agent)
 	time.Sleep(20 * time.Millisecond)
@@ -178,7 +179,7 @@ func TestANewSchedulerTakesWorkersOver(t *testing.T) {
 	h.listen(controlAddr)
 	h.listen("memory://elsewhere")
 	b := newBench(t, h.agents(2))
-	b.query("q", small, onHost).Start(2)
+	b.query("q", small, onHost).Start(make([]dataflow.Resources, 2))
 	ws := b.running(2)
 	id, _ := b.ID()
 	b.Framework.Close()

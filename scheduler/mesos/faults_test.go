@@ -19,6 +19,7 @@ import (
 
 	sched "github.com/mesos/mesos-go/api/v1/lib/scheduler"
 
+	"sluice/dataflow"
 	"sluice/internal/fakemesos"
 	"sluice/scheduler/shell"
 	"sluice/scheduler/store"
@@ -58,7 +59,7 @@ func TestWorkersLiveOnWhileAnotherMasterBeginsToLead(t *testing.T) {
 	o.Masters = 3
 	b := newBench(t, o)
 	c := b.query("q", small, onHost)
-	c.Start(1)
+	c.Start(make([]dataflow.Resources, 1))
 	w := b.running(1)[0]
 	id, _ := b.ID()
 	b.mesos.FailOver()
@@ -66,7 +67,7 @@ func TestWorkersLiveOnWhileAnotherMasterBeginsToLead(t *testing.T) {
 		f := b.mesos.Frameworks()
 		return len(f) == 1 && f[0].Connected && f[0].ID == id
 	})
-	c.Start(1)
+	c.Start(make([]dataflow.Resources, 1))
 	ws := b.running(2)
 	if ws[0].ID != w.ID && ws[1].ID != w.ID {
 		t.Errorf("%s is not there any more: %+v", w.ID, ws)
@@ -97,7 +98,7 @@ func TestLostAnswersAndEventsChangeNothing(t *testing.T) {
 	b.mesos.FaultEvents(fakemesos.EventFault{Do: fakemesos.DuplicateEvent, Times: 10, Match: func(_ string, e *sched.Event) bool {
 		return e.Type == sched.Event_UPDATE
 	}})
-	c.Start(3)
+	c.Start(make([]dataflow.Resources, 3))
 	ws := b.running(3)
 	eventually(t, "all updates are acknowledged", b.mesos.Settled)
 	if tasks := b.mesos.Tasks(); len(tasks) != 3 || len(b.mesos.Frameworks()) != 1 {
@@ -117,7 +118,7 @@ func TestLostAnswersAndEventsChangeNothing(t *testing.T) {
 func TestAnUnreachableWorkerHasEndedWhenItMustHave(t *testing.T) {
 	b := newBench(t, simulated(2))
 	c := b.query("q", small, ExecutorSpec{Command: "x", Control: "tcp://127.0.0.1:1"})
-	c.Start(2)
+	c.Start(make([]dataflow.Resources, 2))
 	ws := b.running(2)
 	b.mesos.Partition(ws[0].Agent)
 	eventually(t, "it is lost", func() bool { return b.Workers()[0].Lost })
@@ -140,7 +141,7 @@ func TestAnUnreachableWorkerHasEndedWhenItMustHave(t *testing.T) {
 func TestAFrameworkThatIsRemovedBeginsAnew(t *testing.T) {
 	b := newBench(t, simulated(2))
 	c := b.query("q", small, ExecutorSpec{Command: "x", Control: "tcp://127.0.0.1:1"})
-	c.Start(1)
+	c.Start(make([]dataflow.Resources, 1))
 	b.running(1)
 	old, _ := b.ID()
 	req, err := http.NewRequest(http.MethodPost, "http://"+b.mesos.Endpoint()+"/api/v1",
@@ -156,7 +157,7 @@ func TestAFrameworkThatIsRemovedBeginsAnew(t *testing.T) {
 	res.Body.Close()
 	alerted(t, c, "MESOS HAS REMOVED THE FRAMEWORK "+old)
 	b.end(c)
-	c.Start(1)
+	c.Start(make([]dataflow.Resources, 1))
 	b.running(1)
 	if id, up := b.ID(); id == old || !up {
 		t.Errorf("it is %s, subscribed %v", id, up)
@@ -166,7 +167,7 @@ func TestAFrameworkThatIsRemovedBeginsAnew(t *testing.T) {
 func TestWorkersMoveAwayFromAgentsThatAreToBeMaintained(t *testing.T) {
 	b := newBench(t, simulated(2))
 	c := b.query("q", small, ExecutorSpec{Command: "x", Control: "tcp://127.0.0.1:1"})
-	c.Start(1)
+	c.Start(make([]dataflow.Resources, 1))
 	w := b.running(1)[0]
 	b.mesos.Maintain(w.Agent, time.Now().Add(time.Hour), time.Hour)
 	if e := b.end(c); e.ID != w.ID {
@@ -188,7 +189,7 @@ func TestPrincipalsAreAuthenticated(t *testing.T) {
 	}
 	b.Framework.Close()
 	b.begin(func(o *Options) { o.Principal, o.Secret = "sluice", "secret" })
-	b.query("q", small, ExecutorSpec{Command: "x", Control: "c"}).Start(1)
+	b.query("q", small, ExecutorSpec{Command: "x", Control: "c"}).Start(make([]dataflow.Resources, 1))
 	b.running(1)
 }
 
@@ -211,7 +212,7 @@ func TestMastersMaySpeakTLS(t *testing.T) {
 	b.begin(func(o *Options) {
 		o.Masters, o.HTTPS, o.CAFile = []string{front.Listener.Addr().String()}, true, ca
 	})
-	b.query("q", small, ExecutorSpec{Command: "x", Control: "c"}).Start(1)
+	b.query("q", small, ExecutorSpec{Command: "x", Control: "c"}).Start(make([]dataflow.Resources, 1))
 	b.running(1)
 	b.Framework.Close()
 	if _, err := (&tls.Dialer{}).DialContext(context.Background(), "tcp", front.Listener.Addr().String()); err == nil {
@@ -231,7 +232,7 @@ func TestADetectorSaysWhichMasterLeads(t *testing.T) {
 	d := make(detector, 3)
 	b.begin(func(o *Options) { o.Masters, o.Detector = nil, d })
 	c := b.query("q", small, ExecutorSpec{Command: "x", Control: "c"})
-	c.Start(1)
+	c.Start(make([]dataflow.Resources, 1))
 	d <- "127.0.0.1:1"
 	time.Sleep(50 * time.Millisecond)
 	d <- ""
@@ -242,7 +243,7 @@ func TestADetectorSaysWhichMasterLeads(t *testing.T) {
 func TestTwoSchedulersCannotBeOneFramework(t *testing.T) {
 	b := newBench(t, simulated(1))
 	first := b.Framework
-	b.query("q", small, ExecutorSpec{Command: "x", Control: "c"}).Start(1)
+	b.query("q", small, ExecutorSpec{Command: "x", Control: "c"}).Start(make([]dataflow.Resources, 1))
 	b.running(1)
 	b.begin(nil)
 	select {
@@ -260,7 +261,7 @@ func TestTwoSchedulersCannotBeOneFramework(t *testing.T) {
 func TestAQueryThatIsOverHasNoWorkers(t *testing.T) {
 	b := newBench(t, simulated(3))
 	c := b.query("q", small, ExecutorSpec{Command: "x", Control: "c"})
-	c.Start(3)
+	c.Start(make([]dataflow.Resources, 3))
 	b.running(3)
 	c.Close(50 * time.Millisecond)
 	for range 3 {
@@ -315,13 +316,13 @@ func TestWorkersOfAnAgentThatIsDrainedEnd(t *testing.T) {
 	h.listen(controlAddr)
 	b := newBench(t, h.agents(2))
 	c := b.query("q", small, onHost)
-	c.Start(1)
+	c.Start(make([]dataflow.Resources, 1))
 	w := b.running(1)[0]
 	b.mesos.Drain(w.Agent)
 	if e := b.end(c); e.ID != w.ID || !strings.Contains(e.Status, "killed") {
 		t.Errorf("%+v", e)
 	}
-	c.Start(1)
+	c.Start(make([]dataflow.Resources, 1))
 	if ws := b.running(1); ws[0].Agent == w.Agent {
 		t.Errorf("%+v", ws)
 	}
@@ -332,7 +333,7 @@ func TestAMasterThatRestartsKeepsWorkers(t *testing.T) {
 	h.listen(controlAddr)
 	b := newBench(t, h.agents(2))
 	c := b.query("q", small, onHost)
-	c.Start(2)
+	c.Start(make([]dataflow.Resources, 2))
 	before := b.running(2)
 	id, _ := b.ID()
 	b.mesos.RestartMaster(50 * time.Millisecond)

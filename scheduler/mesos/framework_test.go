@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice/dataflow"
 	"sluice/internal/fakemesos"
 	"sluice/scheduler/shell"
 	"sluice/scheduler/store"
@@ -123,7 +124,7 @@ func simulated(n int) fakemesos.Options {
 func TestWorkersRunOnDistinctAgentsUntilTheyAreKilled(t *testing.T) {
 	b := newBench(t, simulated(3))
 	c := b.query("q", small, ExecutorSpec{Command: "x", Control: "tcp://127.0.0.1:1"})
-	c.Start(3)
+	c.Start(make([]dataflow.Resources, 3))
 	ws := b.running(3)
 	if ws[0].Agent == ws[1].Agent || ws[1].Agent == ws[2].Agent || ws[0].Agent == ws[2].Agent {
 		t.Fatalf("two workers on one agent: %+v", ws)

@@ -3,6 +3,7 @@ package shell
 import (
 	"time"
 
+	"sluice/dataflow"
 	"sluice/scheduler"
 )
 
@@ -10,12 +11,18 @@ import (
 // Workers connect to the control stream by themselves, at the address that they were started with. Its
 // methods return at once.
 type Cluster interface {
-	// Start begins to start so many workers, never two on one node unless the cluster has only one. It
-	// goes on trying until they are there, or Close.
-	Start(n int)
+	// Start begins to start a worker for each element, never two on one node unless the cluster has only one.
+	// Each has what the element names, for tasks that need resources, beside what every worker has. It goes
+	// on trying until they are there, or Close.
+	Start(capacities []dataflow.Resources)
+	// Capacity is what a worker that is known was started with, also for an earlier scheduler.
+	Capacity(id scheduler.WorkerID) dataflow.Resources
 	// Kill ends a worker for good; Ended tells when nothing of it runs any longer. A worker that is not
 	// known has ended.
 	Kill(id scheduler.WorkerID)
+	// Unable ends a worker that has said that it cannot run the query. That counts as a quick end, and against
+	// the node on which it is.
+	Unable(id scheduler.WorkerID)
 	// Known reports whether a worker is one of this cluster that has not ended, also one that was
 	// started for an earlier scheduler.
 	Known(id scheduler.WorkerID) bool

@@ -258,7 +258,7 @@ func (s *shell) giveUp(err error) {
 
 func (s *shell) act(a scheduler.Action) {
 	switch {
-	case a.Start > 0:
+	case a.Start != nil:
 		s.cluster.Start(a.Start)
 	case a.Kill != "":
 		s.cluster.Kill(a.Kill)
@@ -349,13 +349,13 @@ func (s *shell) unable(id scheduler.WorkerID, why string) {
 		return
 	}
 	s.o.Alert(err.Error())
-	s.cluster.Kill(id)
+	s.cluster.Unable(id)
 }
 
 func (s *shell) alive(id scheduler.WorkerID, a *metaquery.Alive) {
 	if p := s.peers[id]; !p.up {
 		p.up, s.ever = true, true
-		s.handle(scheduler.Event{Worker: &scheduler.WorkerUp{ID: id, Addr: a.Addr}})
+		s.handle(scheduler.Event{Worker: &scheduler.WorkerUp{ID: id, Addr: a.Addr, Capacity: s.cluster.Capacity(id)}})
 	}
 	if s.core == nil && s.allUp() {
 		s.redo = time.Now() // nobody is to be waited for

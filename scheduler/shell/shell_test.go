@@ -49,8 +49,8 @@ func newThreads(t *testing.T, compile func(*metaquery.Deploy) (*worker.Query, er
 	return c
 }
 
-func (c *threads) Start(n int) {
-	for range n {
+func (c *threads) Start(capacities []dataflow.Resources) {
+	for range capacities {
 		c.mu.Lock()
 		c.next++
 		id := scheduler.WorkerID(fmt.Sprintf("w%d", c.next))
@@ -91,6 +91,10 @@ func (c *threads) Kill(id scheduler.WorkerID) {
 	}
 	c.ended <- Ended{ID: id, Status: "has ended before"}
 }
+
+func (c *threads) Unable(id scheduler.WorkerID) { c.Kill(id) }
+
+func (c *threads) Capacity(scheduler.WorkerID) dataflow.Resources { return dataflow.Resources{} }
 
 func (c *threads) Known(id scheduler.WorkerID) bool {
 	c.mu.Lock()

@@ -1,0 +1,95 @@
+package dataflow
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Resources are what an operator needs of the machine that runs it beside what every worker has. What a task
+// needs is the sum over its operators.
+type Resources struct {
+	CPUs  float64 // cores, also parts of one
+	Mem   int64   // bytes
+	Disk  int64   // bytes
+	GPUs  int
+	Ports int // of the machine, besides the one at which the worker listens
+	// Attributes are values that attributes of the machine must have, by name, each name once.
+	Attributes []Attribute
+}
+
+// Attribute is a value that an attribute of a machine must have.
+type Attribute struct{ Name, Value string }
+
+// IsZero reports whether nothing is needed.
+func (r Resources) IsZero() bool { return r.Amounts() == Amounts{} && len(r.Attributes) == 0 }
+
+// Amounts are Resources without attributes.
+type Amounts struct {
+	CPUs      float64
+	Mem, Disk int64
+	GPUs      int
+	Ports     int
+}
+
+// Amounts are what can be used up.
+func (r Resources) Amounts() Amounts { return Amounts{r.CPUs, r.Mem, r.Disk, r.GPUs, r.Ports} }
+
+// Together are the resources of two users on one machine. False says that no machine has both: an attribute
+// would need two values.
+func (r Resources) Together(o Resources) (Resources, bool) {
+	sum := Resources{CPUs: r.CPUs + o.CPUs, Mem: r.Mem + o.Mem, Disk: r.Disk + o.Disk, GPUs: r.GPUs + o.GPUs, Ports: r.Ports + o.Ports}
+	sum.Attributes = slices.Clone(r.Attributes)
+	for _, a := range o.Attributes {
+		i, found := slices.BinarySearchFunc(sum.Attributes, a.Name, func(b Attribute, name string) int { return cmp.Compare(b.Name, name) })
+		switch {
+		case !found:
+			sum.Attributes = slices.Insert(sum.Attributes, i, a)
+		case sum.Attributes[i].Value != a.Value:
+			return sum, false
+		}
+	}
+	return sum, true
+}
+
+// Covers reports whether who has r has o: of each amount as much, and all attributes.
+func (r Resources) Covers(o Resources) bool {
+	// Sums of the same parts in another order differ in the last digits.
+	enough := r.CPUs >= o.CPUs-1e-9 && r.Mem >= o.Mem && r.Disk >= o.Disk && r.GPUs >= o.GPUs && r.Ports >= o.Ports
+	return enough && !slices.ContainsFunc(o.Attributes, func(a Attribute) bool { return !slices.Contains(r.Attributes, a) })
+}
+
+// String lists what is needed: "2 cpus, 512MB of mem, attribute rack=r1"; "nothing" if that is so.
+func (r Resources) String() string {
+	var parts []string
+	amount := func(text, unit string) {
+		if text != "0" && text != "0B" {
+			parts = append(parts, text+unit)
+		}
+	}
+	amount(strconv.FormatFloat(r.CPUs, 'f', -1, 64), " cpus")
+	amount(ByteSize(r.Mem), " of mem")
+	amount(ByteSize(r.Disk), " of disk")
+	amount(strconv.Itoa(r.GPUs), " gpus")
+	amount(strconv.Itoa(r.Ports), " ports")
+	for _, a := range r.Attributes {
+		parts = append(parts, "attribute "+a.Name+"="+a.Value)
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ByteSize gives an amount of bytes as specs have it: "512MB", in units of 1024 of which it is a whole number.
+func ByteSize(n int64) string {
+	units := []string{"B", "KB", "MB", "GB", "TB"}
+	i := 0
+	for n != 0 && n%1024 == 0 && i < len(units)-1 {
+		n /= 1024
+		i++
+	}
+	return fmt.Sprintf("%d%s", n, units[i])
+}

@@ -30,12 +30,14 @@ type ToScheduler struct {
 
 // Deploy is what a worker must know of a query to compile it to the very graph that the scheduler has.
 type Deploy struct {
-	Spec       []byte   `json:"spec"`
-	File       string   `json:"file"`           // by which messages call the spec
-	Dir        string   `json:"dir"`            // against which relative paths are taken
-	Sets       []string `json:"sets,omitempty"` // OPERATOR.PARAMETER=VALUE
-	Partitions int      `json:"partitions"`
-	Nodes      int      `json:"nodes"` // over which operators without a placement are spread
+	Spec []byte   `json:"spec"`
+	File string   `json:"file"`           // by which messages call the spec
+	Dir  string   `json:"dir"`            // against which relative paths are taken
+	Sets []string `json:"sets,omitempty"` // OPERATOR.PARAMETER=VALUE
+	// Env are the variables that the spec names; those of the worker's own environment do not count.
+	Env        map[string]string `json:"env,omitempty"`
+	Partitions int               `json:"partitions"`
+	Nodes      int               `json:"nodes"` // over which operators without a placement are spread
 	// Replicas are those of operators that have another number than Partitions.
 	Replicas map[string]int `json:"replicas,omitempty"`
 	// Graph is the fingerprint of the physical graph. A worker that finds another one, since a file of rules
@@ -76,7 +78,7 @@ const (
 
 var errNotOne = errors.New("exactly one field must be set")
 
-// Encode gives the message's wire form, JSON.
+// Encode gives the message's wire form: the version, and JSON.
 func (m *ToWorker) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("metaquery: message to a worker: %w", err)
@@ -84,7 +86,7 @@ func (m *ToWorker) Encode() ([]byte, error) {
 	return encode(m)
 }
 
-// Encode gives the message's wire form, JSON.
+// Encode gives the message's wire form: the version, and JSON.
 func (m *ToScheduler) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("metaquery: message to the scheduler: %w", err)
@@ -92,7 +94,8 @@ func (m *ToScheduler) Encode() ([]byte, error) {
 	return encode(m)
 }
 
-// DecodeToWorker reads what Encode gave. Anything else, within or without the bounds, is an error.
+// DecodeToWorker reads what Encode gave. Anything else, within or without the bounds, is an error: a
+// VersionError if it is of another version.
 func DecodeToWorker(text []byte) (*ToWorker, error) {
 	m := &ToWorker{}
 	err := decode(text, m)
@@ -105,7 +108,8 @@ func DecodeToWorker(text []byte) (*ToWorker, error) {
 	return m, nil
 }
 
-// DecodeToScheduler reads what Encode gave. Anything else, within or without the bounds, is an error.
+// DecodeToScheduler reads what Encode gave. Anything else, within or without the bounds, is an error: a
+// VersionError if it is of another version.
 func DecodeToScheduler(text []byte) (*ToScheduler, error) {
 	m := &ToScheduler{}
 	err := decode(text, m)
@@ -123,13 +127,17 @@ func encode(m any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metaquery: %w", err)
 	}
-	if len(text) > MaxWire {
+	if text = addVersion(text); len(text) > MaxWire {
 		return nil, fmt.Errorf("metaquery: message of %d bytes; the most is %d", len(text), MaxWire)
 	}
 	return text, nil
 }
 
 func decode(text []byte, m any) error {
+	text, err := cutVersion(text)
+	if err != nil {
+		return err
+	}
 	if err := checkShape(text); err != nil {
 		return err
 	}

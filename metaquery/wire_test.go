@@ -94,7 +94,7 @@ func TestHostileMessages(t *testing.T) {
 		"illegal base64":          `{"deploy":{"spec":"?","partitions":1,"nodes":1}}`,
 		"invalid character '\\x0": "{\"end\":{\"task\":\"a\x00\"}}",
 	} {
-		_, err := DecodeToWorker([]byte(text))
+		_, err := DecodeToWorker(addVersion([]byte(text)))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
@@ -111,7 +111,7 @@ func TestHostileMessages(t *testing.T) {
 		"task a: negative":    `{"alive":{"worker":"a","addr":"b","tasks":[{"task":"a","gen":-1}]}}`,
 		"cannot unmarshal st": `{"report":"x"}`,
 	} {
-		_, err := DecodeToScheduler([]byte(text))
+		_, err := DecodeToScheduler(addVersion([]byte(text)))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
@@ -154,8 +154,9 @@ func FuzzWire(f *testing.F) {
 		f.Add(text)
 	}
 	for _, text := range []string{`null`, `[]`, `{"here":null}`, `{"orders":{"fences":{"":1}}}`, "{\"a\\\"[[[[\":1}", `{"exit":true,"exit":false}`} {
-		f.Add([]byte(text))
+		f.Add(addVersion([]byte(text)))
 	}
+	f.Add([]byte("v2 {}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if m, err := DecodeToWorker(text); err == nil {
 			again(t, m.Encode, func(text []byte) (any, error) { return DecodeToWorker(text) }, m)

@@ -12,7 +12,8 @@ A worker connects to the scheduler and says Hello until it is given a Deploy. It
 that, listens for data, and from then on says every 200 ms that it is alive, where it listens and what
 runs there. It does what the scheduler says: launches tasks, hands orders to them, ends them. It says
 what they report when they have changed, at most every 5 ms, and twice a second anyway. All of these
-messages are states (package metaquery), so nobody minds when one is lost.
+messages are states (package metaquery), so nobody minds when one is lost. What a scheduler of another release says
+in another version of the messages is not obeyed, is no word of it, and is logged once.
 
 Each instance runs on a goroutine of its own with a mailbox, so that one that is slow does not hold up the
 others. Work for which an instance must not wait is done by other goroutines, a few at a time.

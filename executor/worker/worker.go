@@ -105,6 +105,7 @@ type worker struct {
 	realm     string // is before the names of channels in connections; set with addr
 	failed    string // why there is no query
 	leaving   bool   // the scheduler has said that all is over
+	strange   error  // of the last message that could not be read
 
 	sending sync.Mutex
 	control transport.Conn
@@ -159,7 +160,7 @@ func (w *worker) serve(ctx context.Context) error {
 			return ctx.Err()
 		case <-alive.C:
 			if time.Since(heard) > w.cfg.Silence {
-				return ErrSilent
+				return w.silent()
 			}
 			w.sayAlive()
 		case <-w.inbox.ready:
@@ -169,12 +170,12 @@ func (w *worker) serve(ctx context.Context) error {
 					w.sayAlive()
 					continue
 				}
-				heard = time.Now()
 				m, err := metaquery.DecodeToWorker(text)
 				if err != nil {
-					w.cfg.Log(err.Error())
+					w.misunderstand(err)
 					continue
 				}
+				heard = time.Now()
 				if m.Exit && w.leave() {
 					return nil
 				}
@@ -182,6 +183,23 @@ func (w *worker) serve(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// misunderstand takes a message that cannot be read, and is no word of a scheduler. What is wrong is logged once: a
+// scheduler of another release says such things all the time.
+func (w *worker) misunderstand(err error) {
+	if w.strange == nil || w.strange.Error() != err.Error() {
+		w.cfg.Log(fmt.Sprintf("the scheduler: %v", err))
+	}
+	w.strange = err
+}
+
+// silent is the error of a worker that has not heard its scheduler.
+func (w *worker) silent() error {
+	if w.strange == nil {
+		return ErrSilent
+	}
+	return fmt.Errorf("%w; what came could not be read: %w", ErrSilent, w.strange)
 }
 
 // leave ends all instances. It reports whether the worker may end: not before the scheduler has said so

@@ -469,6 +469,33 @@ func TestEnds(t *testing.T) {
 	r.stop("bad", over)
 }
 
+// TestAnotherRelease: a scheduler of another release is not obeyed, and what it says is no sign of life. The worker says why
+// it ends, and logs it once.
+func TestAnotherRelease(t *testing.T) {
+	r := newRig(t)
+	over := r.start(t.Context(), "w", time.Second)
+	r.wait("hello", func() bool { return r.hello["w"].Worker != "" })
+	r.mu.Lock()
+	back := r.conns["w"]
+	r.mu.Unlock()
+	for begin := time.Now(); time.Since(begin) < 10*time.Second; time.Sleep(20 * time.Millisecond) {
+		_ = back.Send([]byte(`v0 {"exit":true}`)) // it may have ended
+		select {
+		case err := <-over:
+			var other *metaquery.VersionError
+			if !errors.Is(err, ErrSilent) || !errors.As(err, &other) {
+				t.Errorf("error %v", err)
+			}
+			if len(r.notes) != 1 || !strings.Contains(r.notes[0], "version 0 of the control stream") {
+				t.Errorf("notes %q", r.notes)
+			}
+			return
+		default:
+		}
+	}
+	t.Error("a scheduler of another release keeps the worker alive")
+}
+
 // refusing takes as many messages as it is told.
 type refusing struct {
 	takes int

@@ -15,7 +15,10 @@ be recorded, the core is given up and another one is made from what was saved la
 
 A worker that ends is replaced. If five in a row end soon after their start and none has ever been able to
 run tasks, Run gives up; so it does if the first worker that answers cannot run the query. Later such
-workers are killed.
+workers are killed. What is said of the end of a worker that nobody here has killed is told to users.
+
+A worker of another release, which speaks another version of the messages, is not misread. One that an earlier scheduler
+has started is killed and replaced; if others that take its place speak so too, the query cannot run.
 
 # How it ends
 

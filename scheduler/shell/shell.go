@@ -89,8 +89,10 @@ type shell struct {
 	cluster Cluster
 	inbox   chan incoming
 	peers   map[scheduler.WorkerID]*peer
-	ever    bool                   // a worker has been able to run tasks
-	stop    *scheduler.StopRequest // the last one, which each core is told
+	ever    bool                        // a worker has been able to run tasks
+	killed  map[scheduler.WorkerID]bool // those that have not ended yet
+	refused map[scheduler.WorkerID]bool // those of another release
+	stop    *scheduler.StopRequest      // the last one, which each core is told
 	asked   map[int64]chan<- Response
 	lastAsk int64
 	here    time.Time
@@ -116,7 +118,7 @@ type peer struct {
 func Run(ctx context.Context, o Options) (scheduler.Outcome, error) {
 	s := &shell{
 		o: o, inbox: make(chan incoming, inboxSize), peers: map[scheduler.WorkerID]*peer{},
-		asked: map[int64]chan<- Response{}, fresh: o.Fresh,
+		asked: map[int64]chan<- Response{}, fresh: o.Fresh, killed: map[scheduler.WorkerID]bool{}, refused: map[scheduler.WorkerID]bool{},
 	}
 	listener, err := o.Transport.Listen(o.Listen, controlHandler{s.inbox})
 	if err != nil {
@@ -261,7 +263,7 @@ func (s *shell) act(a scheduler.Action) {
 	case a.Start != nil:
 		s.cluster.Start(a.Start)
 	case a.Kill != "":
-		s.cluster.Kill(a.Kill)
+		s.kill(a.Kill)
 	case a.Launch != nil:
 		s.tell(a.Launch.Worker, &metaquery.ToWorker{Launch: &a.Launch.Launch})
 		if s.o.Launched != nil {
@@ -282,6 +284,12 @@ func (s *shell) act(a scheduler.Action) {
 	case a.Done != nil:
 		s.outcome = a.Done
 	}
+}
+
+// kill ends a worker, whose end is then nothing to be told of.
+func (s *shell) kill(id scheduler.WorkerID) {
+	s.killed[id] = true
+	s.cluster.Kill(id)
 }
 
 // tell sends a message to a worker. What is lost is said again by the core, which finds out.
@@ -308,7 +316,7 @@ func (s *shell) open(in incoming) *metaquery.ToScheduler {
 	}
 	m, err := metaquery.DecodeToScheduler(in.msg)
 	if err != nil {
-		s.o.Alert(fmt.Sprintf("worker %s: %v", in.worker, err))
+		s.misunderstood(in.worker, err)
 		return nil
 	}
 	p := s.peers[in.worker]
@@ -318,6 +326,24 @@ func (s *shell) open(in incoming) *metaquery.ToScheduler {
 	}
 	p.back = in.back
 	return m
+}
+
+// misunderstood takes a message of a worker that cannot be read. A worker of another release is replaced; if none of those
+// that take its place can be understood either, the query cannot run.
+func (s *shell) misunderstood(id scheduler.WorkerID, err error) {
+	var other *metaquery.VersionError
+	switch {
+	case !errors.As(err, &other):
+		s.o.Alert(fmt.Sprintf("worker %s: %v", id, err))
+	case s.refused[id] || s.outcome != nil:
+	case s.o.Adopt && len(s.refused) < s.o.Config.Workers:
+		s.refused[id] = true
+		s.o.Alert(fmt.Sprintf("worker %s, which an earlier scheduler has started, speaks %v; another one takes its place", id, other))
+		s.kill(id)
+	default:
+		s.refused[id] = true
+		s.unable(id, fmt.Sprintf("it speaks %v; the program that workers run must be the scheduler's", other))
+	}
 }
 
 // incoming takes a message of a worker.
@@ -349,6 +375,7 @@ func (s *shell) unable(id scheduler.WorkerID, why string) {
 		return
 	}
 	s.o.Alert(err.Error())
+	s.killed[id] = true
 	s.cluster.Unable(id)
 }
 
@@ -374,8 +401,12 @@ func (s *shell) allUp() bool {
 	return n >= s.o.Config.Workers
 }
 
-// ended takes the end of a worker.
+// ended takes the end of a worker, and tells of it if nobody here has asked for it.
 func (s *shell) ended(e Ended) {
+	if !s.killed[e.ID] {
+		s.o.Alert(fmt.Sprintf("worker %s has ended by itself: %s", e.ID, e.Status))
+	}
+	delete(s.killed, e.ID)
 	delete(s.peers, e.ID)
 	if e.Quick >= mostQuick && !s.ever {
 		s.failure = fmt.Errorf("no worker process can run: %d of them have ended at once, the last with %q", e.Quick, e.Status)

@@ -347,6 +347,89 @@ func TestUnableWorker(t *testing.T) {
 	}
 }
 
+// foreign is a worker of another release: it says what its version has.
+func (c *threads) foreign(id scheduler.WorkerID, text string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.mu.Lock()
+	c.workers[id] = cancel
+	control := c.control
+	c.mu.Unlock()
+	c.over.Go(func() {
+		z, err := transport.NewZMQ(transport.Options{})
+		if err != nil {
+			c.t.Error(err)
+			return
+		}
+		conn, err := z.Dial(control, worker.ControlChannel(string(id)), 0, deaf{})
+		for ; err == nil && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+			_ = conn.Send([]byte(text)) // again and again
+		}
+		c.mu.Lock()
+		delete(c.workers, id)
+		c.mu.Unlock()
+		c.ended <- Ended{ID: id, Status: fmt.Sprint(errors.Join(err, z.Close()))}
+	})
+}
+
+type deaf struct{}
+
+func (deaf) Connected()     {}
+func (deaf) Message([]byte) {}
+
+// TestAnotherRelease: workers whose messages are of another version are not misread. Those of an earlier scheduler are
+// replaced; if those that come then are such too, the query cannot run.
+func TestAnotherRelease(t *testing.T) {
+	b := newBench(t)
+	b.o.Adopt = true
+	open := b.o.Cluster
+	b.o.Cluster = func(control string) (Cluster, error) {
+		c, err := open(control)
+		b.cluster.foreign("old", `v0 {"alive":{"worker":"old","pid":1,"addr":"tcp://127.0.0.1:1"}}`)
+		return c, err
+	}
+	over := b.run(t.Context())
+	b.running()
+	b.finish(over)
+	all := strings.Join(b.alerts, "\n")
+	if want := "worker old, which an earlier scheduler has started, speaks version 0 of the control stream, and this program version"; strings.Count(all, want) != 1 {
+		t.Errorf("not once %q in:\n%s", want, all)
+	}
+
+	b = newBench(t)
+	b.o.Adopt = true
+	open = b.o.Cluster
+	b.o.Cluster = func(control string) (Cluster, error) {
+		c, err := open(control)
+		for i := range 3 {
+			b.cluster.foreign(scheduler.WorkerID(fmt.Sprintf("old%d", i)), "{}")
+		}
+		return c, err
+	}
+	if err := <-b.run(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot run the query: it speaks version 0 of the control stream") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestEndIsTold: users are told how a worker has ended that nobody has killed.
+func TestEndIsTold(t *testing.T) {
+	b := newBench(t)
+	over := b.run(t.Context())
+	b.running()
+	b.cluster.mu.Lock()
+	end := b.cluster.workers["w2"]
+	b.cluster.mu.Unlock()
+	end() // its error is how it has ended
+	for end := time.Now().Add(20 * time.Second); !b.cluster.Known("w3"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the worker is not replaced")
+		}
+	}
+	b.finish(over)
+	if all, want := strings.Join(b.alerts, "\n"), "worker w2 has ended by itself: context canceled"; strings.Count(all, want) != 1 {
+		t.Errorf("not once %q in:\n%s", want, all)
+	}
+}
+
 // TestSettings: they are checked before the core gets them.
 func TestSettings(t *testing.T) {
 	b := newBench(t)

@@ -104,6 +104,7 @@ type submitCommand struct {
 	Spec       string   `arg:"" help:"The spec, - for standard input."`
 	Name       string   `help:"The query's name; that of the spec by default." placeholder:"NAME"`
 	Set        []string `help:"Set a parameter of an operator: OPERATOR.PARAMETER=VALUE." sep:"none" placeholder:"OP.PARAM=VALUE"`
+	Env        []string `help:"A variable that the spec names; those of this command's environment by default." sep:"none" placeholder:"NAME=VALUE"`
 	Partitions int      `short:"p" help:"Run operators as N replicas wherever that is safe." default:"1" placeholder:"N"`
 	Workers    int      `help:"How many workers the query is to have." placeholder:"N"`
 	Checkpoint string   `help:"Time between two checkpoints, or off; 1s by default." placeholder:"INTERVAL"`
@@ -124,8 +125,12 @@ func (c *submitCommand) Run(s streams) error {
 	if err != nil {
 		return err
 	}
+	env, err := givenEnv(string(text), c.Env)
+	if err != nil {
+		return err
+	}
 	sub := api.Submission{
-		Name: c.Name, Spec: string(text), File: c.Spec, Dir: dir, Set: c.Set, Partitions: c.Partitions, Workers: c.Workers,
+		Name: c.Name, Spec: string(text), File: c.Spec, Dir: dir, Set: c.Set, Env: env, Partitions: c.Partitions, Workers: c.Workers,
 		Checkpoint: c.Checkpoint, Fsync: c.Fsync, Transport: c.Transport,
 	}
 	if c.Limit >= 0 {
@@ -250,6 +255,25 @@ func printQuery(q *api.Query, s streams) error {
 		fmt.Fprintln(w)
 	}
 	return w.Flush()
+}
+
+type showCommand struct {
+	Query  string `arg:"" help:"The query's name."`
+	Format string `help:"What is printed: text, the spec as it was submitted, or json, with all options." enum:"text,json" default:"text"`
+	serviceOptions
+}
+
+// Run implements the command.
+func (c *showCommand) Run(s streams) error {
+	var sub api.Submission
+	if err := c.call(http.MethodGet, queryPath(c.Query)+"/submission", nil, &sub, s); err != nil {
+		return err
+	}
+	if c.Format == "json" {
+		return printJSON(&sub, s)
+	}
+	_, err := fmt.Fprint(s.out, strings.TrimSuffix(sub.Spec, "\n")+"\n")
+	return err
 }
 
 type cancelCommand struct {

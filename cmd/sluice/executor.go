@@ -78,7 +78,7 @@ type executorProcess struct {
 
 // compile makes the plan that the scheduler has.
 func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
-	p, diags, err := loadPlan(d.File, planOptions{sets: d.Sets, parallel: d.Partitions, replicas: d.Replicas, nodes: d.Nodes, text: d.Spec, dir: d.Dir}, e.s)
+	p, diags, err := loadPlan(d.File, planOptions{sets: d.Sets, parallel: d.Partitions, replicas: d.Replicas, nodes: d.Nodes, text: d.Spec, dir: d.Dir, env: only(d.Env)}, e.s)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
 		return nil, errors.New(diags[0].String())
 	}
 	if p.fingerprint() != d.Graph {
-		return nil, errors.New("the graph of the spec is not what it was when the query began: a file of rules or an environment variable has changed")
+		return nil, errors.New("the graph of the spec is not what it was when the query began: a file of rules or the release has changed")
 	}
 	store, err := shared.Open(d.State, shared.Options{Fsync: fsyncModes[d.Fsync]})
 	if err != nil {

@@ -31,6 +31,7 @@ type cli struct {
 	Scheduler schedulerCommand `cmd:"" help:"Run queries that are submitted over HTTP, and take over those of a scheduler that has ended."`
 	Submit    submitCommand    `cmd:"" help:"Give a query to a scheduler."`
 	List      listCommand      `cmd:"" help:"List the queries of a scheduler."`
+	Show      showCommand      `cmd:"" help:"Print the spec of a query of a scheduler."`
 	Cancel    cancelCommand    `cmd:"" help:"End a query of a scheduler at once."`
 	Drain     drainCommand     `cmd:"" help:"End the inputs of a query of a scheduler; it finishes what has been read."`
 	Events    eventsCommand    `cmd:"" help:"Show what happens at a scheduler, as it happens."`

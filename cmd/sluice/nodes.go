@@ -371,7 +371,7 @@ func (r *nodesRun) signals() (context.Context, <-chan scheduler.StopRequest, fun
 func (r *nodesRun) deploy() metaquery.Deploy {
 	return metaquery.Deploy{
 		Spec: r.o.text, File: r.c.Spec, Dir: r.o.dir, Sets: r.o.sets, Partitions: r.o.parallel, Nodes: r.o.nodes, Replicas: r.o.replicas,
-		Graph: r.p.fingerprint(), Limit: r.c.Limit, State: r.state, Fsync: r.fsync(), Transport: r.c.Transport, Spill: r.dir,
+		Env: r.p.env, Graph: r.p.fingerprint(), Limit: r.c.Limit, State: r.state, Fsync: r.fsync(), Transport: r.c.Transport, Spill: r.dir,
 	}
 }
 

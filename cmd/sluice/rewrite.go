@@ -20,6 +20,7 @@ type plan struct {
 	steps   []*rewrite.Step
 	final   *dataflow.Graph    // after the steps
 	tasks   *dataflow.Physical // of final, with the ends of channels
+	env     map[string]string  // variables that the spec names and that are set
 }
 
 // planOptions say what is to be done to a spec beside what it says.
@@ -32,15 +33,17 @@ type planOptions struct {
 	text     []byte // of the spec, if it has been read already
 	dir      string // against which relative paths are then taken
 	service  bool   // it runs for a service, which has no standard streams for it
+	env      lookup // variables that the spec may name; nil: those of this process
 }
 
 // loadPlan loads a spec, rewrites it and divides it into tasks. There is a plan if the diagnostics have
 // no errors.
 func loadPlan(path string, o planOptions, s streams) (*plan, dataflow.Diagnostics, error) {
-	load := func() (*dataflow.Graph, dataflow.Diagnostics, error) { return loadSpec(path, o.sets, s) }
+	env, used := o.variables()
+	load := func() (*dataflow.Graph, dataflow.Diagnostics, error) { return loadSpec(path, o.sets, env, s) }
 	if o.text != nil {
 		load = func() (*dataflow.Graph, dataflow.Diagnostics, error) {
-			return parseSpec(path, o.dir, bytes.NewReader(o.text), o.sets)
+			return parseSpec(path, o.dir, bytes.NewReader(o.text), o.sets, env)
 		}
 	}
 	g, diags, err := load()
@@ -67,7 +70,7 @@ func loadPlan(path string, o planOptions, s streams) (*plan, dataflow.Diagnostic
 		diags.Sort()
 		return nil, diags, nil
 	}
-	p := &plan{logical: g, steps: result.Steps}
+	p := &plan{logical: g, steps: result.Steps, env: used}
 	if o.parallel > 1 || len(o.replicas) > 0 {
 		var wider *rewrite.Result
 		wider, _ = engine.ParallelBy(result.Graph, rules, func(operator string) int {

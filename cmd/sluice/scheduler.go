@@ -115,7 +115,7 @@ func (p *schedulerProcess) prepare() (err error) {
 	return err
 }
 
-// tokens reads the tokens. The variable is removed, for a spec can name those of the environment.
+// tokens reads the tokens. The variable is removed, so that no worker has it.
 func (c *schedulerCommand) tokens() (api.Auth, error) {
 	var tokens []string
 	if c.TokenEnv != "" {

@@ -15,13 +15,13 @@ import (
 
 // loadSpec reads a spec, applies sets ("OP.PARAM=VALUE") and resolves it. The graph is usable if the
 // diagnostics have no errors. The error says that there is no such spec.
-func loadSpec(path string, sets []string, s streams) (*dataflow.Graph, dataflow.Diagnostics, error) {
+func loadSpec(path string, sets []string, env lookup, s streams) (*dataflow.Graph, dataflow.Diagnostics, error) {
 	in, err := openSpec(path, s)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer in.Close()
-	return parseSpec(path, specDir(path), in, sets)
+	return parseSpec(path, specDir(path), in, sets, env)
 }
 
 func openSpec(path string, s streams) (io.ReadCloser, error) {
@@ -47,8 +47,8 @@ func specDir(path string) string {
 }
 
 // parseSpec is loadSpec of what in gives; relative paths are taken against dir.
-func parseSpec(path, dir string, in io.Reader, sets []string) (*dataflow.Graph, dataflow.Diagnostics, error) {
-	g, diags := xmlspec.Parse(path, in, os.LookupEnv)
+func parseSpec(path, dir string, in io.Reader, sets []string, env lookup) (*dataflow.Graph, dataflow.Diagnostics, error) {
+	g, diags := xmlspec.Parse(path, in, env)
 	if g == nil {
 		return nil, diags, nil
 	}

@@ -29,7 +29,7 @@ func (p *schedulerProcess) compile(sub *api.Submission) (*service.Compiled, data
 	}
 	text := []byte(sub.Spec)
 	plan, diags, err := loadPlan(c.Spec, planOptions{
-		sets: c.Set, parallel: c.Partitions, nodes: c.Nodes, text: text, dir: sub.Dir, service: true,
+		sets: c.Set, parallel: c.Partitions, nodes: c.Nodes, text: text, dir: sub.Dir, service: true, env: only(sub.Env),
 	}, p.s)
 	if err != nil || diags.HasErrors() {
 		return nil, diags, err
@@ -42,7 +42,7 @@ func (p *schedulerProcess) compile(sub *api.Submission) (*service.Compiled, data
 		return nil, append(diags, inputDiagnostic(err)), nil
 	}
 	return &service.Compiled{Config: config, Deploy: metaquery.Deploy{
-		Spec: text, File: c.Spec, Dir: sub.Dir, Sets: c.Set, Partitions: c.Partitions, Nodes: c.Nodes,
+		Spec: text, File: c.Spec, Dir: sub.Dir, Sets: c.Set, Env: plan.env, Partitions: c.Partitions, Nodes: c.Nodes,
 		Graph: plan.fingerprint(), Limit: c.Limit, Fsync: c.Fsync, Transport: c.Transport,
 	}}, diags, nil
 }

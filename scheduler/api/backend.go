@@ -8,6 +8,8 @@ type Backend interface {
 	// Queries gives all queries, by name, with all that is known of them.
 	Queries(ctx context.Context) ([]Query, error)
 	Query(ctx context.Context, name string) (*Query, error)
+	// Submission is what was submitted of a query, with all defaults.
+	Submission(ctx context.Context, name string) (*Submission, error)
 	// Cancel ends a query at once, and forgets one that has ended.
 	Cancel(ctx context.Context, name string) (*Query, error)
 	// Drain makes the inputs of a query count as ended.

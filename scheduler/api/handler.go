@@ -60,6 +60,7 @@ var routes = []route{
 	{method: "GET", path: "/queries", serve: (*handler).list},
 	{method: "GET", path: "/queries/{name}", serve: (*handler).show},
 	{method: "DELETE", path: "/queries/{name}", serve: (*handler).cancel},
+	{method: "GET", path: "/queries/{name}/submission", serve: (*handler).submission},
 	{method: "POST", path: "/queries/{name}/drain", serve: (*handler).drain},
 	{method: "POST", path: "/queries/{name}/set", serve: (*handler).set},
 	{method: "GET", path: "/queries/{name}/events", serve: (*handler).events},

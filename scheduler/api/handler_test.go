@@ -66,6 +66,11 @@ func (b *fakeBackend) Query(ctx context.Context, name string) (*Query, error) {
 	return &all[0], err
 }
 
+func (b *fakeBackend) Submission(ctx context.Context, name string) (*Submission, error) {
+	_, err := b.Query(ctx, name)
+	return &Submission{Name: name, Spec: "<dataflow/>"}, err
+}
+
 func (b *fakeBackend) Cancel(ctx context.Context, name string) (*Query, error) {
 	return b.Query(ctx, name)
 }
@@ -187,10 +192,11 @@ func TestErrors(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	url := serve(t, newFake())
 	for path, want := range map[string]string{
-		"GET /queries":          `{"queries":[{"name":"q","state":"running",`,
-		"GET /queries/q":        `"tasks":[{"name":"a","state":"","role":"","generation":2,`,
-		"DELETE /queries/q":     `"name":"q"`,
-		"POST /queries/q/drain": `"name":"q"`,
+		"GET /queries":              `{"queries":[{"name":"q","state":"running",`,
+		"GET /queries/q":            `"tasks":[{"name":"a","state":"","role":"","generation":2,`,
+		"DELETE /queries/q":         `"name":"q"`,
+		"GET /queries/q/submission": `{"name":"q","spec":`,
+		"POST /queries/q/drain":     `"name":"q"`,
 		`POST /queries/q/set {"operator":"f",` + `"param":"p","value":""}`: `{"epoch":1}`,
 		"GET /rules":           `"name":"hot-standby"`,
 		"GET /rules/partition": `"source":"rule partition`,

@@ -36,6 +36,7 @@ type schema struct {
 	Format     string            `json:"format"`
 	Enum       []string          `json:"enum"`
 	Items      *schema           `json:"items"`
+	Values     json.RawMessage   `json:"additionalProperties"`
 	Required   []string          `json:"required"`
 	Properties map[string]schema `json:"properties"`
 }
@@ -146,6 +147,10 @@ func (s *schema) text() string {
 	case s.Format != "":
 		return s.Format
 	}
+	var values schema
+	if json.Unmarshal(s.Values, &values) == nil && values.Type != "" {
+		return "map of " + values.text()
+	}
 	return s.Type
 }
 
@@ -161,6 +166,8 @@ func typeText(t reflect.Type) string {
 		return typeText(t.Elem())
 	case reflect.Slice:
 		return "[]" + typeText(t.Elem())
+	case reflect.Map:
+		return "map of " + typeText(t.Elem())
 	case reflect.Struct:
 		return t.Name()
 	case reflect.Int, reflect.Int64:

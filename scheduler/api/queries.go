@@ -48,6 +48,16 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, q)
 }
 
+func (h *handler) submission(w http.ResponseWriter, r *http.Request) error {
+	ctx, done := during(r, callTime)
+	defer done()
+	s, err := h.b.Submission(ctx, r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, s)
+}
+
 func (h *handler) cancel(w http.ResponseWriter, r *http.Request) error {
 	ctx, done := during(r, callTime)
 	defer done()

@@ -11,14 +11,17 @@ type Submission struct {
 	File string `json:"file,omitempty"`
 	// Dir is the folder, by its absolute path, against which relative paths of the spec are taken. The
 	// default is the scheduler's.
-	Dir        string   `json:"dir,omitempty"`
-	Set        []string `json:"set,omitempty"`        // OPERATOR.PARAMETER=VALUE
-	Partitions int      `json:"partitions,omitempty"` // default 1
-	Workers    int      `json:"workers,omitempty"`    // default: as many as the cluster is for
-	Checkpoint string   `json:"checkpoint,omitempty"` // time between two checkpoints, or off; default 1s
-	Fsync      string   `json:"fsync,omitempty"`      // never, grouped or always; default grouped
-	Transport  string   `json:"transport,omitempty"`  // how rows go between workers; default tcp
-	Limit      *int64   `json:"limit,omitempty"`      // most rows that each writer writes
+	Dir string   `json:"dir,omitempty"`
+	Set []string `json:"set,omitempty"` // OPERATOR.PARAMETER=VALUE
+	// Env are the variables that the spec names: "${DAY}" is Env["DAY"]. The scheduler's own environment does not
+	// count. They are stored with the query, and are no place for secrets.
+	Env        map[string]string `json:"env,omitempty"`
+	Partitions int               `json:"partitions,omitempty"` // default 1
+	Workers    int               `json:"workers,omitempty"`    // default: as many as the cluster is for
+	Checkpoint string            `json:"checkpoint,omitempty"` // time between two checkpoints, or off; default 1s
+	Fsync      string            `json:"fsync,omitempty"`      // never, grouped or always; default grouped
+	Transport  string            `json:"transport,omitempty"`  // how rows go between workers; default tcp
+	Limit      *int64            `json:"limit,omitempty"`      // most rows that each writer writes
 }
 
 // The states of a query.

@@ -180,7 +180,7 @@ func (q *query) compile() (*Compiled, error) {
 	case diags.HasErrors():
 		return nil, errors.New(diags.Error())
 	case c.Deploy.Graph != q.record().Graph:
-		return nil, errors.New("the graph of the spec is not what it was when the query was submitted: a file of rules, an environment variable or the release has changed; put it back, or cancel the query")
+		return nil, errors.New("the graph of the spec is not what it was when the query was submitted: a file of rules or the release has changed; put it back, or cancel the query")
 	}
 	return c, nil
 }

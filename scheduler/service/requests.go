@@ -115,6 +115,15 @@ func (s *Service) Query(ctx context.Context, name string) (*api.Query, error) {
 	return q.look(ctx), nil
 }
 
+// Submission implements api.Backend.
+func (s *Service) Submission(_ context.Context, name string) (*api.Submission, error) {
+	q, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return q.record().Submission, nil
+}
+
 // Cancel implements api.Backend.
 func (s *Service) Cancel(ctx context.Context, name string) (*api.Query, error) {
 	q, err := s.find(name)

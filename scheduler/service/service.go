@@ -25,7 +25,8 @@ type Options struct {
 	// Transport carries the control streams.
 	Transport transport.Transport
 	// Compile checks and compiles a query. The diagnostics are those of the spec; without errors among them
-	// there is a Compiled. Other errors are *api.Error, or of the moment.
+	// there is a Compiled, whose Deploy has the variables of Submission.Env that the spec names. Other errors are
+	// *api.Error, or of the moment.
 	Compile func(s *api.Submission) (*Compiled, dataflow.Diagnostics, error)
 	Catalog dataflow.Catalog
 	// URL is where others find the API of this scheduler.

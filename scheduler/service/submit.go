@@ -42,6 +42,7 @@ func (s *Service) Submit(ctx context.Context, sub *api.Submission) (*api.Query, 
 		e.Diagnostics = api.Diagnostics(diags)
 		return nil, e
 	}
+	own.Env = c.Deploy.Env // what the spec names no more need not be stored
 	name := c.Config.Query.Graph.Name
 	if own.Name != "" {
 		name = own.Name

@@ -77,8 +77,8 @@ func (c *Change) tasks(old, new *Physical) map[*Task]*Task {
 	return stays
 }
 
-// signature is equal for tasks one of which can go on as the other: all of its operators but for
-// parameters that can be set, and for which streams of other tasks they read (of the same types) and who
+// signature is equal for tasks one of which can go on as the other: all of its operators with what they need,
+// but for parameters that can be set, and for which streams of other tasks they read (of the same types) and who
 // reads theirs.
 func (t *Task) signature() string {
 	var b strings.Builder
@@ -106,6 +106,9 @@ func (t *Task) signature() string {
 				columns = in.Schema.String()
 				b.WriteString(" " + columns)
 			}
+		}
+		if !op.Resources.IsZero() {
+			fmt.Fprintf(&b, " needs %q", op.Resources)
 		}
 		b.WriteByte('\n')
 	}

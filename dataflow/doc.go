@@ -54,7 +54,7 @@ unless it is the operator's only output.
 
 ParseType reads column types: bool int float decimal(p,s) string bytes timestamp duration; plain "decimal"
 is decimal(38,9), "decimal(p)" is decimal(p,0). ParseDuration reads durations: 250ms 10s 5m 1h 2d, also
-1h30m and 1.5s.
+1h30m and 1.5s. ParseByteSize reads sizes: 512MB 1.5GB, in units of 1024.
 
 # Term notation
 
@@ -82,14 +82,15 @@ adds to an operator is its Origin, which tells what it stands for; Placement and
 input that reads another stream than the spec names keeps the name that the operator's expressions know it by
 (Input.Scope). Named finds what a name of the spec means afterwards. Statement shows all this:
 
-	late.1 := filter(late.failover.1){checkpoint = true} @{checkpoint#1:p1} standby
+	late.1 := filter(late.failover.1){checkpoint = true} @{checkpoint#1:p1} standby needs 2 cpus, 512MB of mem
 
 BuildTasks divides a graph into tasks. Operators that are connected and equally placed are fused, as long as the
-tasks form no cycle. Tasks with labels of one group that differ are on different nodes (Task.Apart). With
+tasks form no cycle and no attribute of a machine (Resources) needs two values. A task needs what its operators need
+together. Tasks with labels of one group that differ are on different nodes (Task.Apart). With
 TaskOptions.Network each channel between two tasks has a netwriter at its beginning and a netreader at its end.
 
 Compare tells what changes from one physical graph to the next. A task stays if its operators have the same
-names, types, parameters, placement and inner wiring; parameters that may be set while it runs are then
+names, types, parameters, resources, placement and inner wiring; parameters that may be set while it runs are then
 settings. State moves to an operator from those that stand for the same operator and stage of the spec: the key
 groups that it needs and has not (Origin.Groups), or, if it is not kept by key, what an operator that goes has.
 

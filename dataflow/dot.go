@@ -20,7 +20,7 @@ func (g *Graph) Dot() string {
 }
 
 // Dot gives the physical graph in the language of Graphviz: the operators of a task stand in a cluster
-// with the task's name and placement; that of a standby is dashed.
+// with the task's name, placement and resources; that of a standby is dashed.
 func (p *Physical) Dot() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR;\n  node [shape=box];\n", dotQuote(p.Graph.Name))
@@ -32,6 +32,9 @@ func (p *Physical) Dot() string {
 		style := ""
 		if t.Standby {
 			label, style = label+"\nstandby", " style=dashed;"
+		}
+		if !t.Resources.IsZero() {
+			label += "\nneeds " + t.Resources.String()
 		}
 		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%s;%s\n", i, dotQuote(label), style)
 		for _, op := range t.Operators {
@@ -45,7 +48,11 @@ func (p *Physical) Dot() string {
 }
 
 func dotNode(op *Operator) string {
-	return fmt.Sprintf("%s [label=%s];\n", dotQuote(op.Name), dotQuote(op.Name+"\n"+op.Type))
+	label := op.Name + "\n" + op.Type
+	if !op.Resources.IsZero() {
+		label += "\nneeds " + op.Resources.String()
+	}
+	return fmt.Sprintf("%s [label=%s];\n", dotQuote(op.Name), dotQuote(label))
 }
 
 func (g *Graph) dotEdges(b *strings.Builder) {

@@ -20,11 +20,21 @@ type (
 		Inputs  []string          `json:"inputs"`  // streams
 		Outputs []string          `json:"outputs"` // streams
 
+		Resources *resourcesJSON `json:"resources,omitempty"`
+
 		// What rewriting has added.
 		Annotations map[string]string `json:"annotations,omitempty"`
 		Placement   []placementJSON   `json:"placement,omitempty"`
 		Standby     bool              `json:"standby,omitempty"`
 		Origin      *originJSON       `json:"origin,omitempty"`
+	}
+	resourcesJSON struct {
+		CPUs       float64           `json:"cpus,omitempty"`
+		Mem        int64             `json:"mem,omitempty"`  // bytes
+		Disk       int64             `json:"disk,omitempty"` // bytes
+		GPUs       int               `json:"gpus,omitempty"`
+		Ports      int               `json:"ports,omitempty"`
+		Attributes map[string]string `json:"attributes,omitempty"`
 	}
 	originJSON struct {
 		Of        string   `json:"of"`
@@ -65,7 +75,7 @@ type (
 //	  ]
 //	}
 //
-// An operator that rewriting made, placed or changed also has its "origin" (what it does the work of, and the
+// An operator that needs "resources" has them, memory and disk in bytes. One that rewriting made, placed or changed also has its "origin" (what it does the work of, and the
 // rule and step that made it), "placement", "standby" and "annotations". Parameters are those that were written. A stream that is not an operator's main output has its "port".
 func (g *Graph) JSON() ([]byte, error) {
 	j := graphJSON{Name: g.Name, Operators: []operatorJSON{}, Streams: []streamJSON{}}
@@ -81,6 +91,7 @@ func (g *Graph) JSON() ([]byte, error) {
 			o.Outputs = append(o.Outputs, op.Outputs[i].Stream)
 			j.Streams = append(j.Streams, streamOf(op, &op.Outputs[i]))
 		}
+		o.Resources = op.Resources.json()
 		o.rewritten(op)
 		j.Operators = append(j.Operators, o)
 	}
@@ -92,6 +103,21 @@ func (g *Graph) JSON() ([]byte, error) {
 		return nil, fmt.Errorf("dataflow: graph as JSON: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// json is nil if nothing is needed.
+func (r Resources) json() *resourcesJSON {
+	if r.IsZero() {
+		return nil
+	}
+	j := &resourcesJSON{CPUs: r.CPUs, Mem: r.Mem, Disk: r.Disk, GPUs: r.GPUs, Ports: r.Ports}
+	for _, a := range r.Attributes {
+		if j.Attributes == nil {
+			j.Attributes = make(map[string]string)
+		}
+		j.Attributes[a.Name] = a.Value
+	}
+	return j
 }
 
 // rewritten adds what rewriting has added to the operator.

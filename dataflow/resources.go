@@ -3,13 +3,14 @@ package dataflow
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 )
 
 // Resources are what an operator needs of the machine that runs it beside what every worker has. What a task
-// needs is the sum over its operators.
+// needs is the sum over its operators. ParseCPUs and its like read them.
 type Resources struct {
 	CPUs  float64 // cores, also parts of one
 	Mem   int64   // bytes
@@ -40,7 +41,9 @@ func (r Resources) Amounts() Amounts { return Amounts{r.CPUs, r.Mem, r.Disk, r.G
 // Together are the resources of two users on one machine. False says that no machine has both: an attribute
 // would need two values.
 func (r Resources) Together(o Resources) (Resources, bool) {
-	sum := Resources{CPUs: r.CPUs + o.CPUs, Mem: r.Mem + o.Mem, Disk: r.Disk + o.Disk, GPUs: r.GPUs + o.GPUs, Ports: r.Ports + o.Ports}
+	sum := Resources{
+		CPUs: r.CPUs + o.CPUs, Mem: addBytes(r.Mem, o.Mem), Disk: addBytes(r.Disk, o.Disk), GPUs: r.GPUs + o.GPUs, Ports: r.Ports + o.Ports,
+	}
 	sum.Attributes = slices.Clone(r.Attributes)
 	for _, a := range o.Attributes {
 		i, found := slices.BinarySearchFunc(sum.Attributes, a.Name, func(b Attribute, name string) int { return cmp.Compare(b.Name, name) })
@@ -52,6 +55,24 @@ func (r Resources) Together(o Resources) (Resources, bool) {
 		}
 	}
 	return sum, true
+}
+
+// addBytes adds two amounts; what is more than there can be stays so.
+func addBytes(a, b int64) int64 { return a + min(b, math.MaxInt64-a) }
+
+// Agree reports whether a machine can have all attributes of both.
+func (r Resources) Agree(o Resources) bool {
+	_, ok := r.Together(o)
+	return ok
+}
+
+// Equal reports whether the two are the same.
+func (r Resources) Equal(o Resources) bool { return r.Covers(o) && o.Covers(r) }
+
+// WithoutCPUs are the resources but for cores, which who has too few of them may share.
+func (r Resources) WithoutCPUs() Resources {
+	r.CPUs = 0
+	return r
 }
 
 // Covers reports whether who has r has o: of each amount as much, and all attributes.
@@ -69,7 +90,7 @@ func (r Resources) String() string {
 			parts = append(parts, text+unit)
 		}
 	}
-	amount(strconv.FormatFloat(r.CPUs, 'f', -1, 64), " cpus")
+	amount(strconv.FormatFloat(math.Round(r.CPUs*1000)/1000, 'f', -1, 64), " cpus")
 	amount(ByteSize(r.Mem), " of mem")
 	amount(ByteSize(r.Disk), " of disk")
 	amount(strconv.Itoa(r.GPUs), " gpus")

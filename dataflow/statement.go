@@ -5,7 +5,7 @@ import "strings"
 // Statement is one operator of a resolved graph on a line of its own, in term notation, with its inputs
 // by name, and what rewriting has added to it:
 //
-//	late.1 := filter(late.failover.1){checkpoint = true} @{checkpoint#1:p1} standby
+//	late.1 := filter(late.failover.1){checkpoint = true} @{checkpoint#1:p1} standby needs 2 cpus, 512MB of mem
 func (o *Operator) Statement(opts TermOptions) string {
 	var w strings.Builder
 	w.WriteString(termName(o.Name) + " := " + termName(o.Type))
@@ -26,6 +26,9 @@ func (o *Operator) Statement(opts TermOptions) string {
 	}
 	if o.Standby {
 		w.WriteString(" standby")
+	}
+	if !o.Resources.IsZero() {
+		w.WriteString(" needs " + o.Resources.String())
 	}
 	return w.String()
 }

@@ -48,8 +48,9 @@ type TaskOptions struct {
 }
 
 // BuildTasks divides a resolved graph, which it does not change, into tasks. Operators that are
-// connected and have equal placements are fused, but for this: the tasks never form a cycle, so that a
-// stream that leaves a task and comes back by another one cuts it in two.
+// connected and have equal placements are fused, but for this: what would need a machine that has two
+// values of an attribute is not, and the tasks never form a cycle, so that a stream that leaves a task and
+// comes back by another one cuts it in two.
 func BuildTasks(g *Graph, o TaskOptions) (*Physical, error) {
 	p := &Physical{Graph: g}
 	if o.Network {
@@ -80,11 +81,14 @@ func placementKey(op *Operator) string {
 }
 
 // fuse makes the tasks. An operator's level is the number of changes of placement on the way to it, at
-// most; only operators of one level are fused, so a task is never both before and after another.
+// most; only operators of one level are fused, so a task is never both before and after another. An operator that
+// cannot join what it reads from, since attributes contradict each other, begins a level too: no stream is
+// between two tasks of one level.
 func (p *Physical) fuse(order []*Operator) map[*Operator]*Task {
 	level := make(map[*Operator]int, len(order))
 	key := make(map[*Operator]string, len(order))
 	group := make(map[*Operator]*Operator, len(order)) // union-find
+	needs := make(map[*Operator]Resources, len(order)) // of a group, by its root
 	find := func(op *Operator) *Operator {
 		for group[op] != op {
 			group[op] = group[group[op]]
@@ -93,7 +97,7 @@ func (p *Physical) fuse(order []*Operator) map[*Operator]*Task {
 		return op
 	}
 	for _, op := range order {
-		key[op], group[op] = placementKey(op), op
+		key[op], group[op], needs[op] = placementKey(op), op, op.Resources
 		for _, in := range op.Inputs {
 			above := level[in.From]
 			if key[in.From] != key[op] {
@@ -101,9 +105,27 @@ func (p *Physical) fuse(order []*Operator) map[*Operator]*Task {
 			}
 			level[op] = max(level[op], above)
 		}
-		for _, in := range op.Inputs {
-			if key[in.From] == key[op] && level[in.From] == level[op] {
-				group[find(op)] = find(in.From)
+		beside := func(yield func(*Operator) bool) { // the groups that it may join
+			for _, in := range op.Inputs {
+				if key[in.From] == key[op] && level[in.From] == level[op] && !yield(find(in.From)) {
+					return
+				}
+			}
+		}
+		sum, fits := op.Resources, true
+		for root := range beside {
+			var agree bool
+			sum.Attributes, agree = joinAttributes(sum, needs[root])
+			fits = fits && agree
+		}
+		if !fits {
+			level[op]++
+			continue
+		}
+		for root := range beside {
+			if own := find(op); own != root {
+				needs[root], _ = needs[root].Together(needs[own])
+				group[own] = root
 			}
 		}
 	}
@@ -112,7 +134,7 @@ func (p *Physical) fuse(order []*Operator) map[*Operator]*Task {
 	for _, op := range order {
 		t := byGroup[find(op)]
 		if t == nil {
-			t = &Task{Name: op.Name, Placement: op.Placement, Standby: op.Standby}
+			t = &Task{Name: op.Name, Placement: op.Placement, Standby: op.Standby, Resources: needs[find(op)]}
 			byGroup[find(op)] = t
 			p.Tasks = append(p.Tasks, t)
 		}
@@ -122,6 +144,12 @@ func (p *Physical) fuse(order []*Operator) map[*Operator]*Task {
 	// By level the order is topological for tasks as well; of one level they stay as they come.
 	slices.SortStableFunc(p.Tasks, func(a, b *Task) int { return level[a.Operators[0]] - level[b.Operators[0]] })
 	return of
+}
+
+// joinAttributes are the attributes of both, false if no machine has them.
+func joinAttributes(a, b Resources) ([]Attribute, bool) {
+	sum, ok := a.Together(b)
+	return sum.Attributes, ok
 }
 
 // connect finds the channels.
@@ -248,7 +276,7 @@ func (p *Physical) Task(name string) *Task {
 // Text lists tasks and channels, one a line:
 //
 //	task source: source, late.multicast
-//	task late.1: late.1 @{hot-standby#1:p1}, apart from late.2
+//	task late.1: late.1 @{hot-standby#1:p1}, apart from late.2, needs 2 cpus, 512MB of mem
 //	channel source -> late.1: late.multicast.1
 func (p *Physical) Text() string {
 	var b strings.Builder
@@ -263,6 +291,9 @@ func (p *Physical) Text() string {
 		}
 		if others := apart[t]; len(others) > 0 {
 			b.WriteString(", apart from " + strings.Join(others, ", "))
+		}
+		if !t.Resources.IsZero() {
+			b.WriteString(", needs " + t.Resources.String())
 		}
 		b.WriteByte('\n')
 	}

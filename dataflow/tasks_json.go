@@ -18,6 +18,7 @@ type (
 		Placement []placementJSON `json:"placement"`
 		Apart     []string        `json:"apart"` // tasks that must run on other nodes
 		Standby   bool            `json:"standby,omitempty"`
+		Resources *resourcesJSON  `json:"resources,omitempty"` // of all of its operators
 	}
 	placementJSON struct {
 		Group  string `json:"group"`
@@ -48,7 +49,7 @@ func (p *Physical) JSON() ([]byte, error) {
 	j := physicalJSON{Tasks: []taskJSON{}, Channels: []channelJSON{}}
 	apart := p.apart()
 	for _, t := range p.Tasks {
-		task := taskJSON{Name: t.Name, Operators: t.operatorNames(), Placement: []placementJSON{}, Apart: []string{}, Standby: t.Standby}
+		task := taskJSON{Name: t.Name, Operators: t.operatorNames(), Placement: []placementJSON{}, Apart: []string{}, Standby: t.Standby, Resources: t.Resources.json()}
 		for _, pl := range t.Placement {
 			task.Placement = append(task.Placement, placementJSON(pl))
 		}

@@ -181,7 +181,8 @@ func (b *builder) makeStage(t *termNode, op *dataflow.Operator, stage dataflow.S
 	made := &dataflow.Operator{
 		Type: stage.Type, Desc: b.catalog.Lookup(stage.Type), Pos: op.Pos, Params: slices.Clone(stage.Params),
 		Outputs: []dataflow.Output{{Pos: op.Pos}}, Placement: slices.Clone(op.Placement), Annotations: slices.Clone(op.Annotations),
-		Standby: op.Standby, Origin: b.origin(op),
+		Resources: op.Resources,
+		Standby:   op.Standby, Origin: b.origin(op),
 	}
 	made.Origin.Stage = s
 	n := &node{op: made, of: op, pattern: t.variable, stage: s, term: t}

@@ -78,6 +78,7 @@ func (p *parser) readOperator(e element) *dataflow.Operator {
 	op := &dataflow.Operator{Name: e.value("name"), Type: e.value("type"), Pos: p.pos(e)}
 	p.operator = op.Name
 	defer func() { p.operator = "" }()
+	var needs *element
 	for _, c := range p.children(e) {
 		switch c.rule.name {
 		case "input":
@@ -88,6 +89,13 @@ func (p *parser) readOperator(e element) *dataflow.Operator {
 			})
 		case "param":
 			op.Params = append(op.Params, p.param(c))
+		case resources:
+			if needs != nil {
+				p.errorf(c.node.start, "", "a second <%s>; an operator has one: write all that it needs in that of line %d", resources, p.pos(*needs).Line)
+				continue
+			}
+			needs = &c
+			op.Resources = p.resources(c)
 		}
 	}
 	return op

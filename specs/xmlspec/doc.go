@@ -41,10 +41,11 @@ Package xmlspec reads the XML form of a dataflow.
 	dataflow   name                                type, operator, rewrite, rules
 	type       name*                               column
 	column     name* type* nullable eventtime
-	operator   name* type*                         input, output, param
+	operator   name* type*                         input, output, param, resources
 	input      name*
 	output     name* type port
 	param      name* value                         text
+	resources  cpus mem disk gpus ports attributes
 	rewrite    rule* operator*                     param
 	rules      href*
 
@@ -62,6 +63,14 @@ left out where it follows from the operator, and is checked where it is given. I
 operator's outputs the stream is: without one it is the main output, or, if the stream is named like a port
 ("errors", say) and is not the operator's only output, that port.
 
+<resources>, of which an operator has at most one, says what the operator needs of the machine that runs it:
+
+	<resources cpus="0.5" mem="512MB" disk="1GB" gpus="1" ports="1" attributes="rack=r1, disk=ssd"/>
+
+At least one attribute must be there. Sizes are whole or decimal numbers with a unit, B, KB, MB, GB or TB, each 1024
+times the one before. cpus are cores, also parts of one, in thousandths. attributes are values that attributes of the
+machine must have, each attribute once. An operator needs at most 100000 cpus, 1024TB, 1000 gpus and 1000 ports.
+
 <rewrite> and <rules> are passed on as they are.
 
 A name is anything of 1 to 200 characters without white space at its ends.
@@ -72,7 +81,7 @@ The value of a parameter is the attribute value or the text of the element, not 
 data of the element, CDATA sections included, without the white space at its ends; value="" is the empty
 value. As XML has it, a line end or tab in an attribute counts as a space.
 
-In a parameter's value and in href, ${NAME} is the environment variable NAME; that it is not set is an error.
+In a parameter's value, in href and in the attributes of <resources>, ${NAME} is the environment variable NAME; that it is not set is an error.
 ${NAME:-default} is the default if the variable is not set or empty; the default reaches to the next "}". A
 name has letters, digits and "_", and no digit first. What a variable or a default holds is not looked at
 again. "$${" stands for "${" itself; any other "$" stands for itself, so 'x$' and '$$' need no care.

@@ -16,8 +16,11 @@ type attrRule struct {
 	isName bool
 }
 
-// root is the name of a spec's root element.
-const root = "dataflow"
+// Names of elements: the root of a spec, and what an operator needs of its machine.
+const (
+	root      = "dataflow"
+	resources = "resources"
+)
 
 // grammar has all elements of a spec.
 var grammar = []elementRule{
@@ -28,10 +31,11 @@ var grammar = []elementRule{
 	{name: "column", attrs: []attrRule{{name: "name", required: true, isName: true}, {name: "type", required: true},
 		{name: "nullable"}, {name: "eventtime"}}},
 	{name: "operator", attrs: []attrRule{{name: "name", required: true, isName: true}, {name: "type", required: true, isName: true}},
-		children: []string{"input", "output", "param"}},
+		children: []string{"input", "output", "param", resources}},
 	{name: "input", attrs: []attrRule{{name: "name", required: true, isName: true}}},
 	{name: "output", attrs: []attrRule{{name: "name", required: true, isName: true}, {name: "type", isName: true}, {name: "port", isName: true}}},
 	{name: "param", attrs: []attrRule{{name: "name", required: true, isName: true}, {name: "value"}}, text: true},
+	{name: resources, attrs: []attrRule{{name: "cpus"}, {name: "mem"}, {name: "disk"}, {name: "gpus"}, {name: "ports"}, {name: "attributes"}}},
 	{name: "rewrite", attrs: []attrRule{{name: "rule", required: true, isName: true}, {name: "operator", required: true, isName: true}},
 		children: []string{"param"}},
 	{name: "rules", attrs: []attrRule{{name: "href", required: true}}},

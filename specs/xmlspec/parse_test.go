@@ -97,6 +97,9 @@ func graphText(g *dataflow.Graph) string {
 			fmt.Fprintf(&b, "  %v output %q type %q port %q\n", out.Pos, out.Stream, out.Type, out.Port)
 		}
 		paramsText(&b, op.Params)
+		if !op.Resources.IsZero() {
+			fmt.Fprintf(&b, "  needs %v\n", op.Resources)
+		}
 	}
 	for _, rw := range g.Rewrites {
 		fmt.Fprintf(&b, "%v rewrite %q operator %q\n", rw.Pos, rw.Rule, rw.Operator)

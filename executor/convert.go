@@ -20,7 +20,7 @@ import (
 
 // ConvertConfig says what is to be converted.
 type ConvertConfig struct {
-	Was   *dataflow.Physical // the query that has left the state
+	Was   Shape              // the query that has left the state
 	Query *dataflow.Physical // that is to go on with it
 	Store Store
 	// Checkpoint is the epoch at which all sources of Was have stopped, and State what its checkpoint has.
@@ -56,7 +56,7 @@ func Convert(cfg ConvertConfig) (state map[string]metaquery.Snapshot, err error)
 }
 
 // UnmovableOf is Unmovable for a query that runs on several processes: was has left the state.
-func UnmovableOf(was *dataflow.Physical, store Store, state map[string]metaquery.Snapshot) (map[string]int, error) {
+func UnmovableOf(was Shape, store Store, state map[string]metaquery.Snapshot) (map[string]int, error) {
 	past, err := newSharedPast(was, store, 0, state)
 	if err != nil {
 		return nil, err
@@ -231,22 +231,21 @@ type sharedPast struct {
 	feeders map[string][]string
 }
 
-func newSharedPast(was *dataflow.Physical, store Store, epoch int64, state map[string]metaquery.Snapshot) (*sharedPast, error) {
+func newSharedPast(was Shape, store Store, epoch int64, state map[string]metaquery.Snapshot) (*sharedPast, error) {
 	p := &sharedPast{
 		epoch: epoch, store: store, snaps: map[string]metaquery.Snapshot{}, prints: map[string]string{},
 		origins: map[string]stateOrigin{}, metas: map[string]nodeMeta{}, feeders: map[string][]string{},
 	}
-	keys := dataflow.StateKeys(was.Graph)
-	for _, op := range was.Graph.Operators {
+	for _, op := range was.Operators {
 		snap, ok := state[op.Name]
-		if !ok || keys[op] != op.Name {
+		if !ok || op.Key != op.Name {
 			continue
 		}
 		var meta nodeMeta
 		if err := json.Unmarshal(snap.Meta, &meta); err != nil {
 			return nil, fmt.Errorf("checkpoint %d: state of %q: %w", epoch, op.Name, err)
 		}
-		p.metas[op.Name], p.feeders[op.Name], p.origins[op.Name] = meta, feeders(op), originOf(op, op.Name)
+		p.metas[op.Name], p.feeders[op.Name], p.origins[op.Name] = meta, op.Feeders, op.origin()
 		if snap.Ref != "" {
 			p.names, p.snaps[op.Name] = append(p.names, op.Name), snap
 		}

@@ -24,6 +24,19 @@ func buildFromCatalog(o *operators.Context) (operators.Operator, error) {
 	return catalog.Build(o, catalog.Options{})
 }
 
+// shapeOf is the shape of a query as a later release reads it.
+func shapeOf(t *testing.T, p *dataflow.Physical) (s executor.Shape) {
+	t.Helper()
+	text, err := json.Marshal(executor.ShapeOf(p))
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func memoryStore(t *testing.T) *shared.Process {
 	t.Helper()
 	store, err := shared.NewMemory(nil).Open("test", true)
@@ -104,14 +117,14 @@ func TestConvertPartitions(t *testing.T) {
 		t.Fatalf("only %d key groups have state", n)
 	}
 	for _, p := range []int{3, 2, 5, 1} {
-		replicas, err := executor.UnmovableOf(was, store, state)
+		replicas, err := executor.UnmovableOf(shapeOf(t, was), store, state)
 		if err != nil || replicas["total"] != 1 || len(replicas) != 1 {
 			t.Fatalf("replicas that are not to change: %v, error %v", replicas, err)
 		}
 		query := editPlan(t, dir, usualSpec(), p, replicas)
 		var change executor.Change
 		state, err = executor.Convert(executor.ConvertConfig{
-			Was: was, Query: query, Store: store, Checkpoint: convertEpoch, State: state, Gen: int64(p), Build: buildFromCatalog,
+			Was: shapeOf(t, was), Query: query, Store: store, Checkpoint: convertEpoch, State: state, Gen: int64(p), Build: buildFromCatalog,
 			Ended: func(string) bool { return false }, Changed: func(c executor.Change) error { change = c; return nil },
 		})
 		if err != nil {
@@ -164,7 +177,7 @@ func TestConvertRefused(t *testing.T) {
 	refused := errors.New("refused")
 	var change executor.Change
 	cfg := executor.ConvertConfig{
-		Was: was, Query: editPlan(t, dir, fmt.Sprintf(editSpec, "v >= 0", "minutely", minutesList), 1, nil), Store: store,
+		Was: shapeOf(t, was), Query: editPlan(t, dir, fmt.Sprintf(editSpec, "v >= 0", "minutely", minutesList), 1, nil), Store: store,
 		Checkpoint: convertEpoch, State: state, Gen: 2, Build: buildFromCatalog, Ended: func(string) bool { return false },
 		Changed: func(c executor.Change) error { change = c; return refused },
 	}
@@ -214,7 +227,7 @@ func TestConvertInputs(t *testing.T) {
 		{ba, `{"Watermark":3,"Ended":true,"In":9}`, []string{"b"}, fmt.Sprintf(`{"Watermark":%d,"Ended":false,"In":9}`, batch.MinWatermark), convertEpoch},
 	} {
 		got, err := executor.Convert(executor.ConvertConfig{
-			Was: was, Query: editPlan(t, dir, fmt.Sprintf(convertUnion, c.inputs), 1, nil), Store: store, Checkpoint: convertEpoch,
+			Was: shapeOf(t, was), Query: editPlan(t, dir, fmt.Sprintf(convertUnion, c.inputs), 1, nil), Store: store, Checkpoint: convertEpoch,
 			State: map[string]metaquery.Snapshot{"both": {Key: "both", Lo: 3, Hi: 9, Meta: []byte(c.meta)}}, Gen: 1, Build: buildFromCatalog,
 			Ended: func(source string) bool { return slices.Contains(c.ended, source) }, Changed: ignoreChange,
 		})

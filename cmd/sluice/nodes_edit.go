@@ -4,17 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
-	"sluice/dataflow"
 	"sluice/executor"
-	"sluice/executor/state"
-	"sluice/metaquery"
 	"sluice/operators"
 	"sluice/operators/catalog"
 	"sluice/scheduler"
+	"sluice/scheduler/edit"
 	"sluice/scheduler/shell"
 )
 
@@ -147,28 +143,22 @@ func (r *nodesRun) takeOver(old *nodesRun, was *savedQuery) (done bool, err erro
 		}
 		return false, errFinishedBefore(r.c.State)
 	}
-	same, err := r.keepReplicas(was, old.p, record)
+	stopped := &edit.Stopped{
+		Was: executor.ShapeOf(old.p.tasks), Record: record, Store: r.store, Build: r.build, OpenSource: openSources(r.state, r.fsync()),
+	}
+	same, err := r.keepReplicas(was, stopped)
 	if err != nil || same {
 		return same, err
 	}
-	gens := generationsOf(old.p, record)
-	sources := sourceLogs{}
-	if err := old.readSources(old.p, sources, gens); err != nil {
-		return false, err
+	left, err := stopped.Left(old.p.tasks)
+	switch {
+	case err != nil:
+		return false, errNotAgain(r.c.State, err)
+	case left:
+		old.catchUp = stopped.CatchUp()
+		return false, nil
 	}
-	if sources.logged() > record.Checkpoint {
-		visible, err := executor.RecoverSinks(old.p.tasks, r.store, gens, r.build)
-		if err != nil {
-			return false, errNotAgain(r.c.State, err)
-		}
-		if visible > record.Checkpoint {
-			if record.Stop >= 0 { // otherwise it is to run to its end
-				old.catchUp = &scheduler.StopRequest{CatchUp: true, Logged: sources.logged()}
-			}
-			return false, nil
-		}
-	}
-	return true, r.convert(old, was, record, sources, gens)
+	return true, r.convert(was, stopped)
 }
 
 // record is what the last scheduler has saved.
@@ -185,8 +175,8 @@ func (r *nodesRun) record() (*scheduler.Record, error) {
 }
 
 // keepReplicas gives operators whose state cannot be divided anew as many replicas as have left it.
-func (r *nodesRun) keepReplicas(was *savedQuery, old *plan, record *scheduler.Record) (same bool, err error) {
-	replicas, err := executor.UnmovableOf(old.tasks, r.store, record.State)
+func (r *nodesRun) keepReplicas(was *savedQuery, stopped *edit.Stopped) (same bool, err error) {
+	replicas, err := stopped.Replicas()
 	if err != nil {
 		return false, err
 	}
@@ -194,33 +184,6 @@ func (r *nodesRun) keepReplicas(was *savedQuery, old *plan, record *scheduler.Re
 		return false, err
 	}
 	return same, checkDurable(r.p)
-}
-
-// generations gives for the name of a source or sink the generation as which its log may be opened, so that the
-// next launch can open it too.
-type generations func(operator string) int64
-
-func generationsOf(old *plan, record *scheduler.Record) generations {
-	of, highest := map[string]int64{}, highestGeneration(record)
-	for _, t := range old.tasks.Tasks {
-		for _, op := range t.Operators {
-			of[op.Name] = record.Generations[t.Name]
-		}
-	}
-	return func(operator string) int64 {
-		if gen, ok := of[operator]; ok {
-			return gen
-		}
-		return highest // that of a query before it
-	}
-}
-
-func highestGeneration(record *scheduler.Record) int64 {
-	highest := int64(0)
-	for _, gen := range record.Generations {
-		highest = max(highest, gen)
-	}
-	return highest
 }
 
 // build builds the operators that tasks have.
@@ -239,110 +202,16 @@ func (r *nodesRun) doWhatIsLeft() error {
 	return r.run(config)
 }
 
-// sourceLogs is the last entry of the log of each source, the zero one if there is none.
-type sourceLogs map[string]state.Epoch
-
-// readSources reads the logs of the sources of a plan that are not known yet, none of which may be running.
-func (r *nodesRun) readSources(p *plan, known sourceLogs, gens generations) error {
-	for _, op := range p.tasks.Graph.Operators {
-		if _, ok := known[op.Name]; ok || !op.Desc.Source() {
-			continue
-		}
-		log, entries, err := r.store.OpenSource(op.Name, gens(op.Name))
-		if err != nil {
-			return err
-		}
-		known[op.Name] = state.Epoch{}
-		if len(entries) > 0 {
-			known[op.Name] = entries[len(entries)-1]
-		}
-		if err := log.Close(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// logged is the last epoch of any source.
-func (l sourceLogs) logged() int64 {
-	last := int64(0)
-	for _, e := range l {
-		last = max(last, e.Epoch)
-	}
-	return last
-}
-
-// convert makes the checkpoint of the query as it was one of the plan, unless that one's sources and sinks cannot go on
-// where they are: before it is too late for the query as it was.
-func (r *nodesRun) convert(old *nodesRun, was *savedQuery, record *scheduler.Record, sources sourceLogs, gens generations) error {
-	if err := r.readSources(r.p, sources, gens); err != nil {
-		return err
-	}
-	if err := r.trySources(sources); err != nil {
-		return runError(err)
-	}
-	gen := highestGeneration(record)
-	ended := func(source string) bool { return sources[source].End && sources[source].Epoch <= record.Checkpoint }
-	converted, err := executor.Convert(executor.ConvertConfig{
-		Was: old.p.tasks, Query: r.p.tasks, Store: r.store, Checkpoint: record.Checkpoint, State: record.State, Gen: gen,
-		Ended: ended, Build: r.build, Changed: func(change executor.Change) error { return r.c.changed(change, r.s) },
-	})
-	if err == nil {
-		_, err = executor.RecoverSinks(r.p.tasks, r.store, gens, r.build)
-	}
+// convert makes the checkpoint of the query as it was one of the plan.
+func (r *nodesRun) convert(was *savedQuery, stopped *edit.Stopped) error {
+	result, err := stopped.Convert(edit.Target{Query: r.p.tasks, Changed: func(change executor.Change) error { return r.c.changed(change, r.s) }})
 	if err != nil {
 		return runError(err)
 	}
-	if set := setSince(old.p.tasks.Graph, record); len(set) > 0 {
-		r.warn("the query has changed: what was set while it ran holds no longer: " + strings.Join(set, ", "))
+	if len(result.Unset) > 0 {
+		r.warn("the query has changed: what was set while it ran holds no longer: " + strings.Join(result.Unset, ", "))
 	}
-	next := &scheduler.Record{Checkpoint: record.Checkpoint, State: converted, Attempt: record.Attempt, Generations: map[string]int64{}}
-	for _, t := range r.p.tasks.Tasks {
-		if gen > 0 {
-			next.Generations[t.Name] = gen // logs are sealed by generation, and any task may have any of them
-		}
-	}
-	return r.save(was, saveQuery(r.o, string(r.p.canonical())), next)
-}
-
-// trySources makes sure that the sources can go on where they are.
-func (r *nodesRun) trySources(sources sourceLogs) error {
-	for _, op := range r.p.tasks.Graph.Operators {
-		e, ok := sources[op.Name]
-		if !op.Desc.Source() || !ok || e.Source == "" {
-			continue
-		}
-		if err := r.trySource(op, e); err != nil {
-			return &executor.OperatorError{Op: op, Err: err}
-		}
-	}
-	return nil
-}
-
-func (r *nodesRun) trySource(op *dataflow.Operator, e state.Epoch) error {
-	src, err := openSources(r.state, r.fsync())(&operators.Context{Op: op, Dir: r.p.tasks.Graph.Dir, Counters: &operators.Counters{}})
-	if err != nil {
-		return err
-	}
-	if s, ok := src.(operators.Replayable); ok {
-		err = s.Seek(e.Position)
-	}
-	return errors.Join(err, src.Close())
-}
-
-// setSince names the parameters that users have set while the query ran, of operators as the spec has them.
-func setSince(g *dataflow.Graph, record *scheduler.Record) []string {
-	set := map[string]bool{}
-	for _, t := range slices.Concat(record.Params, record.Changes) {
-		name := t.Operator
-		if op := g.Operator(name); op != nil && op.Origin != nil && len(op.Origin.Lineage) > 0 {
-			name = op.Origin.Lineage[0]
-		}
-		if t.Param != metaquery.TargetAddr {
-			set[name+"."+t.Param] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(set))
+	return r.save(was, saveQuery(r.o, string(r.p.canonical())), result.Record)
 }
 
 // save makes q the query of the state, and next its record. One of them is saved before the other, and a process may

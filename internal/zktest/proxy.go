@@ -19,7 +19,9 @@ type Proxy struct {
 	cut    bool
 	frozen bool
 	closed bool
-	delay  time.Duration
+	// patience is for how long a server that does not listen yet is tried again.
+	patience time.Duration
+	delay    time.Duration
 	// dropAnswers lets what clients send pass, and nothing of what the server answers.
 	dropAnswers bool
 	// lose is the kind of the request whose answer is lost; 0 for none.
@@ -37,11 +39,16 @@ const (
 // NewProxy listens on the loopback and passes on to target until the test ends.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
+	return newProxy(t, target, 0)
+}
+
+func newProxy(t testing.TB, target string, patience time.Duration) *Proxy {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{target: target, listener: l, conns: map[net.Conn]bool{}}
+	p := &Proxy{target: target, listener: l, conns: map[net.Conn]bool{}, patience: patience}
 	p.cond = sync.NewCond(&p.mu)
 	var group sync.WaitGroup
 	group.Go(func() { p.accept(&group) })
@@ -57,6 +64,8 @@ func NewProxy(t testing.TB, target string) *Proxy {
 
 // Addr is host:port of the proxy.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+func (p *Proxy) port() int { return p.listener.Addr().(*net.TCPAddr).Port }
 
 // Cut breaks all connections, and each new one, until Heal.
 func (p *Proxy) Cut() {
@@ -135,8 +144,17 @@ func (p *Proxy) accept(group *sync.WaitGroup) {
 	}
 }
 
+func (p *Proxy) dial() (net.Conn, error) {
+	for end := time.Now().Add(p.patience); ; time.Sleep(5 * time.Millisecond) {
+		server, err := net.DialTimeout("tcp", p.target, time.Second)
+		if err == nil || !time.Now().Before(end) {
+			return server, err
+		}
+	}
+}
+
 func (p *Proxy) connect(client net.Conn, group *sync.WaitGroup) {
-	server, err := net.DialTimeout("tcp", p.target, time.Second)
+	server, err := p.dial()
 	if err != nil {
 		client.Close()
 		return

@@ -29,11 +29,13 @@ const startTimeout = 40 * time.Second
 
 // Server is a running ZooKeeper.
 type Server struct {
-	dir  string
-	port int
+	dir      string
+	port     int
+	ensemble string // what the settings of a member of an ensemble are beside those of all servers; empty if it is alone
 
 	process *os.Process
 	ended   chan struct{} // closed when the process has ended
+	paused  bool
 }
 
 // Start runs a server that ends with the test.
@@ -99,19 +101,37 @@ minSessionTimeout=200
 maxSessionTimeout=60000
 maxClientCnxns=0
 admin.enableServer=false
-4lw.commands.whitelist=ruok,dump
+4lw.commands.whitelist=ruok,dump,srvr
 `
+
+// Classes of a server that is alone, and of a member of an ensemble.
+const (
+	aloneClass  = "org.apache.zookeeper.server.ZooKeeperServerMain"
+	memberClass = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+)
 
 // run starts the process and waits until it serves.
 func (s *Server) run() error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	return s.await()
+}
+
+// begin starts the process.
+func (s *Server) begin() error {
 	config := filepath.Join(s.dir, "zoo.cfg")
-	text := fmt.Sprintf(configuration, s.port, filepath.Join(s.dir, "data"))
+	text := fmt.Sprintf(configuration, s.port, s.data()) + s.ensemble
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return err
 	}
-	if err := s.launch(config); err != nil {
-		return err
-	}
+	return s.launch(config)
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+// await waits until the server serves.
+func (s *Server) await() error {
 	deadline := time.Now().Add(startTimeout)
 	for time.Now().Before(deadline) {
 		if s.serves() {
@@ -135,10 +155,13 @@ func (s *Server) serves() bool {
 
 // launch starts the process. It is killed with the thread that started it, which therefore stays.
 func (s *Server) launch(config string) error {
+	class := aloneClass
+	if s.ensemble != "" {
+		class = memberClass
+	}
 	// Small and quick to start. forceSync=no: the machine does not lose power in a test.
 	cmd := exec.Command("java", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-		"-Dzookeeper.forceSync=no", "-Djava.net.preferIPv4Stack=true",
-		"-cp", jar, "org.apache.zookeeper.server.ZooKeeperServerMain", config)
+		"-Dzookeeper.forceSync=no", "-Djava.net.preferIPv4Stack=true", "-cp", jar, class, config)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := os.OpenFile(filepath.Join(s.dir, "output"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -162,7 +185,7 @@ func (s *Server) launch(config string) error {
 	if err := <-started; err != nil {
 		return err
 	}
-	s.process, s.ended = cmd.Process, ended
+	s.process, s.ended, s.paused = cmd.Process, ended, false
 	return nil
 }
 
@@ -222,6 +245,7 @@ func (s *Server) Pause(t testing.TB) {
 	for !s.stopped(t) {
 		time.Sleep(time.Millisecond)
 	}
+	s.paused = true
 }
 
 // stopped says whether all threads of the server stand still, which takes a moment after the signal.
@@ -250,6 +274,7 @@ func (s *Server) Resume(t testing.TB) {
 	if err := s.process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
+	s.paused = false
 }
 
 // shared is the server of all tests of a package.

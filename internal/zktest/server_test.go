@@ -42,7 +42,7 @@ func TestServer(t *testing.T) {
 // TestProxy: what is sent passes, is held back, is lost, and breaks.
 func TestProxy(t *testing.T) {
 	p := NewProxy(t, Shared(t))
-	through := &Server{port: p.listener.Addr().(*net.TCPAddr).Port}
+	through := &Server{port: p.port()}
 	want := func(when, answer string) {
 		t.Helper()
 		if got := through.ask("ruok"); got != answer {
@@ -67,4 +67,39 @@ func TestProxy(t *testing.T) {
 	if took := time.Since(began); took < 100*time.Millisecond {
 		t.Errorf("slow: %s", took)
 	}
+}
+
+// TestEnsemble: one member leads; another one does when that was killed; none serves alone; a member that is cut off from
+// its leader joins again.
+func TestEnsemble(t *testing.T) {
+	e := StartEnsemble(t)
+	first, followers := e.Whole(t)
+	e.Members[first].Kill()
+	second, rest := e.Leader(t)
+	if second == first || len(rest) != 1 {
+		t.Fatalf("%d leads %v after the death of %d, which led %v", second, rest, first, followers)
+	}
+	e.Members[rest[0]].Kill()
+	for deadline := time.Now().Add(settle); e.Members[second].serves(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("one of three members serves alone")
+		}
+	}
+	for _, s := range []*Server{e.Members[first], e.Members[rest[0]]} {
+		if err := s.begin(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leader, followers := e.Whole(t)
+	lag := e.Lag(followers[0], leader)
+	for deadline := time.Now().Add(settle); ; time.Sleep(10 * time.Millisecond) {
+		if _, follows := e.Members[followers[0]].leads(); !follows {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a member that hears nothing of its leader serves on")
+		}
+	}
+	lag.Heal()
+	e.Whole(t)
 }

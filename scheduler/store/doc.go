@@ -71,7 +71,9 @@ time; network file systems do not do. Processes wait for each other's lock by tr
 Nodes of values are sealed. Each Put has a random id, by which it recognises its own value when an answer was lost. The version of
 a value is the id of the transaction that stored it (mzxid), which no other has. A change is one transaction that checks
 the version of the znode; and that of deletions, as the versions of a znode begin anew when it is created again; and for a
-leader that of term. Reads that are not the leader's alone are preceded by a sync. Which of 2 to 20 server ticks the session
+leader that of term. Reads are preceded by a transaction that changes nothing, which most of the servers must confirm: a read alone
+is answered by one server from what it has, which may be behind, and so is one after a sync where that server led once and has
+not noticed that another one leads. Which of 2 to 20 server ticks the session
 timeout is, the servers decide, and what they grant counts.
 
 Values of more than 512 KiB are written in pieces before the transaction that names them, and the pieces of the value before are

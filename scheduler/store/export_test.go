@@ -18,6 +18,11 @@ func Careless(l Leadership) Store {
 	return &zkFenced{zl.c.z, &zkFence{zl.c.z, zl.term, make(chan struct{})}}
 }
 
+// LocalGet is a Get that takes what the server has to which the store is connected.
+func LocalGet(ctx context.Context, s Store, path string) ([]byte, int64, error) {
+	return s.(*zkStore).read(ctx, path)
+}
+
 // Candidates are the names of the nodes of those who lead or wait to.
 func Candidates(ctx context.Context, s Store) ([]string, error) {
 	z := s.(*zkStore)

@@ -209,10 +209,25 @@ func (z *zkStore) children(ctx context.Context, path string) ([]string, *zk.Stat
 	return l.names, l.stat, explain(path, err)
 }
 
-// sync makes later reads see all that had been stored before, through whatever server.
+// sync makes later reads see all that had been stored before, through whatever server. It asks by a transaction without
+// a change, on which most of the servers must agree, and whose answer comes from a server that has all that was stored
+// before it. What ZooKeeper calls sync is not enough: also a server answers it that led once and was replaced while it
+// stood still or was cut off, for as long as it has not noticed. Reads do not go back after that, whatever server they
+// come to: in a session no server answers that has not all that the client has seen, and each session begins with
+// a transaction.
 func (z *zkStore) sync(ctx context.Context) error {
-	_, err := zkconn.Read(ctx, z.conn, func(c *zk.Conn) (string, error) { return c.Sync(z.root) })
+	_, err := zkconn.Read(ctx, z.conn, func(c *zk.Conn) ([]zk.MultiResponse, error) {
+		return c.Multi(&zk.CheckVersionRequest{Path: z.in(zkDeletions), Version: -1})
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		return z.rootGone()
+	}
 	return explain(z.root, err)
+}
+
+// rootGone says that a node is not there that always is.
+func (z *zkStore) rootGone() error {
+	return fmt.Errorf("%w: znode %s is gone; open the store again", ErrDamaged, z.in(zkDeletions))
 }
 
 // seeDeletions looks up the count of removals.
@@ -225,7 +240,7 @@ func (z *zkStore) seeDeletions(ctx context.Context) error {
 		return err
 	}
 	if stat == nil {
-		return fmt.Errorf("%w: znode %s is gone; open the store again", ErrDamaged, z.in(zkDeletions))
+		return z.rootGone()
 	}
 	z.deletions.Store(stat.Version)
 	return nil

@@ -30,13 +30,13 @@ func newBed(t *testing.T, addr string, session time.Duration) *bed {
 	t.Cleanup(cancel)
 	b := &bed{T: t, ctx: ctx, proxy: zktest.NewProxy(t, addr), session: session}
 	root := freshRoot()
-	b.behind, b.beside = b.open(b.proxy.Addr(), root), b.open(addr, root)
+	b.behind, b.beside = b.open(root, b.proxy.Addr()), b.open(root, addr)
 	return b
 }
 
-func (b *bed) open(addr, root string) store.Store {
+func (b *bed) open(root string, addrs ...string) store.Store {
 	b.Helper()
-	s, err := store.OpenZooKeeper(b.ctx, []string{addr}, root, store.Options{Session: b.session})
+	s, err := store.OpenZooKeeper(b.ctx, addrs, root, store.Options{Session: b.session})
 	if err != nil {
 		b.Fatal(err)
 	}

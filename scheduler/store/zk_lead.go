@@ -210,7 +210,11 @@ func (c *zkCandidate) begin(ctx context.Context) (*zkLeadership, error) {
 			return nil, err
 		}
 		if t.candidate == c.name {
-			return c.lead(ctx, t) // an attempt without an answer has begun it
+			// An attempt without an answer has begun it. Whether the session lives a read does not tell.
+			if err := c.begun(ctx, t); err != nil {
+				return nil, err
+			}
+			return c.lead(ctx, t)
 		}
 		next := zkTermValue{t.term + 1, c.name, t.version + 1}
 		_, err = c.z.multi(ctx, nil,
@@ -230,6 +234,26 @@ func (c *zkCandidate) begin(ctx context.Context) (*zkLeadership, error) {
 			return nil, callError(c.z.in(zkTerm), err)
 		}
 	}
+}
+
+// begun returns nil if the candidate's term is the present one.
+func (c *zkCandidate) begun(ctx context.Context, t zkTermValue) error {
+	err := c.ask(ctx, t)
+	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion) {
+		return errGone
+	}
+	return callError(c.z.in(zkTerm), err)
+}
+
+// ask returns nil if the session lives and the term is the given one. It asks by a transaction without a change, on which
+// most of the servers must agree.
+func (c *zkCandidate) ask(ctx context.Context, t zkTermValue) error {
+	_, err := zkconn.Read(ctx, c.z.conn, func(z *zk.Conn) ([]zk.MultiResponse, error) {
+		return z.Multi(
+			&zk.CheckVersionRequest{Path: c.z.in(zkLeaders, c.name), Version: 0},
+			&zk.CheckVersionRequest{Path: c.z.in(zkTerm), Version: t.version})
+	})
+	return err
 }
 
 // lead is called when the term has begun.
@@ -312,7 +336,7 @@ func (l *zkLeadership) watch() {
 		granted := l.c.z.conn.Granted()
 		ctx, cancel := context.WithDeadline(l.held, alive.Add(granted*2/3))
 		asked := time.Now()
-		err := l.ask(ctx)
+		err := l.c.ask(ctx, l.term)
 		cancel()
 		if err != nil {
 			break
@@ -330,18 +354,6 @@ func (l *zkLeadership) watch() {
 	// The session may live on, and with it the node.
 	<-l.c.withdraw()
 	close(gone)
-}
-
-// ask returns nil if the session lives and the term is this one. It asks by a transaction without a change, on which
-// most of the servers must agree.
-func (l *zkLeadership) ask(ctx context.Context) error {
-	z := l.c.z
-	_, err := zkconn.Read(ctx, z.conn, func(c *zk.Conn) ([]zk.MultiResponse, error) {
-		return c.Multi(
-			&zk.CheckVersionRequest{Path: z.in(zkLeaders, l.c.name), Version: 0},
-			&zk.CheckVersionRequest{Path: z.in(zkTerm), Version: l.term.version})
-	})
-	return err
 }
 
 // Resign implements Leadership.

@@ -2,7 +2,9 @@ package zkconn
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -14,9 +16,10 @@ type rotation struct {
 	tried   int // since the last connection
 }
 
-// Init implements zk.HostProvider. Hosts are looked up when they are dialled.
+// Init implements zk.HostProvider. Hosts are looked up when they are dialled. Not all clients begin at the same one.
 func (r *rotation) Init(servers []string) error {
-	r.servers = servers
+	r.servers = slices.Clone(servers)
+	rand.Shuffle(len(r.servers), func(i, j int) { r.servers[i], r.servers[j] = r.servers[j], r.servers[i] })
 	return nil
 }
 

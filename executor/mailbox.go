@@ -45,7 +45,7 @@ type message struct {
 	source int
 	output int // of the source
 	rows   *batch.Batch
-	owner  *pool
+	owner  releaser
 	at     stamp // of rows, and of a begin
 	begin  bool
 	mark   operators.Mark
@@ -96,14 +96,21 @@ func (m *mailbox) close() {
 	m.filled.Broadcast()
 }
 
-// localChannel is an edge from one task of this process to another: it copies rows into the mailbox.
+// localChannel is an edge from one task of this process to another: it puts rows into the mailbox, a copy of them if
+// nobody lends them.
 type localChannel struct {
+	from  *node
 	to    *mailbox
 	inlet int
 	pool  pool
 }
 
 func (c *localChannel) rows(b *batch.Batch, at stamp) error {
+	if l := c.from.share(b); l != nil {
+		v := l.view(b)
+		c.to.post(message{inlet: c.inlet, rows: &v.Batch, owner: v, at: at})
+		return nil
+	}
 	own := c.pool.get()
 	own.CopyFrom(b)
 	c.to.post(message{inlet: c.inlet, rows: own, owner: &c.pool, at: at})
@@ -125,7 +132,12 @@ func (r *sourceRelay) Begin(source int, epoch, clock int64) {
 	r.to.post(message{inlet: -1, source: source, begin: true, at: stamp{epoch: epoch, clock: clock}})
 }
 
-func (r *sourceRelay) Rows(source, output int, b *batch.Batch) error {
+func (r *sourceRelay) sourceRows(source, output int, b *batch.Batch, owner releaser) error {
+	if owner != nil {
+		v := newLoan(b, owner).view(b)
+		r.to.post(message{inlet: -1, source: source, output: output, rows: &v.Batch, owner: v})
+		return nil
+	}
 	own := r.pool.get()
 	own.CopyFrom(b)
 	r.to.post(message{inlet: -1, source: source, output: output, rows: own, owner: &r.pool})
@@ -145,9 +157,7 @@ func (t *Task) deliver(m message) error {
 	case m.inlet >= 0:
 		return t.inletMark(m.inlet, m.mark)
 	case m.rows != nil:
-		err := t.Rows(m.source, m.output, m.rows)
-		m.owner.put(m.rows)
-		return err
+		return t.sourceRows(m.source, m.output, m.rows, m.owner)
 	case m.begin:
 		t.Begin(m.source, m.at.epoch, m.at.clock)
 		return nil

@@ -34,6 +34,7 @@ type node struct {
 	said      bool   // and all outputs know
 
 	raced raceState
+	held  held
 	flow  *flow // is told how far the node is; nil for none
 	leaf  bool  // no consumer
 	lends bool  // passes its rows on as they are, to one input in its task, which may keep them
@@ -149,7 +150,11 @@ func (e *edge) Emit(b *batch.Batch) error {
 	}
 	at := stamp{e.from.now, e.from.epoch, e.from.clock}
 	for _, to := range e.to {
-		if err := to.node.rows(to.port, b, at, nil); err != nil {
+		var owner releaser
+		if l := e.from.share(b); l != nil {
+			owner = l
+		}
+		if err := to.node.rows(to.port, b, at, owner); err != nil {
 			return err
 		}
 	}
@@ -181,8 +186,8 @@ func (n *node) forward(m operators.Mark) error {
 }
 
 // rows takes rows on an input: works on them if it is the input's turn, keeps them otherwise. If owner
-// is nil, b belongs to the caller and is copied to be kept; else it goes back to owner once it is done
-// with.
+// is nil, b belongs to the caller and is copied to be kept; else what it holds goes back to owner once it is done
+// with. b itself is the caller's if the owner is a loan.
 func (n *node) rows(port int, b *batch.Batch, at stamp, owner releaser) error {
 	if n.race {
 		err := n.raceRows(port, b, at)
@@ -196,7 +201,10 @@ func (n *node) rows(port int, b *batch.Batch, at stamp, owner releaser) error {
 	if turn {
 		return n.process(port, b, owner)
 	}
-	if owner == nil {
+	if l, ok := owner.(*loan); ok {
+		v := l.view(b)
+		b, owner = &v.Batch, v
+	} else if owner == nil {
 		c := n.copy.get()
 		c.CopyFrom(b)
 		b, owner = c, &n.copy
@@ -248,7 +256,8 @@ func (n *node) process(port int, b *batch.Batch, owner releaser) error {
 	if n.lends {
 		return n.lend(b, owner)
 	}
-	defer release(owner, b)
+	n.hold(b, owner)
+	defer n.letGo()
 	if n.now <= n.committed {
 		return nil
 	}

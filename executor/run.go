@@ -155,7 +155,7 @@ func (q *Query) link() {
 		for i, in := range t.inlets {
 			from := in.node.ctx.Op.Inputs[in.port]
 			e := byOp[from.From].out[from.Output]
-			e.remote = append(e.remote, &localChannel{to: t.mailbox, inlet: i})
+			e.remote = append(e.remote, &localChannel{from: byOp[from.From], to: t.mailbox, inlet: i})
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 // feeder is what a feed feeds: a Task, or what carries to it.
 type feeder interface {
 	Begin(source int, epoch, clock int64)
-	Rows(source, output int, b *batch.Batch) error
+	sourceRows(source, output int, b *batch.Batch, owner releaser) error
 	Mark(source int, m operators.Mark) error
 }
 
@@ -29,9 +29,10 @@ type feed struct {
 	eventTime int // column, -1 if there is none
 	marker    watermarker
 	view      batch.Batch // the source's batch with watermarks
-	clock     int64       // of the current epoch, microseconds since 1970
-	lastRows  int64       // clock of the last epoch that had rows
-	reported  int64       // watermark, for Query.report
+	leases    sourceLeases
+	clock     int64 // of the current epoch, microseconds since 1970
+	lastRows  int64 // clock of the last epoch that had rows
+	reported  int64 // watermark, for Query.report
 	ended     bool
 	stopped   bool // it has no more rows for this process
 
@@ -131,19 +132,28 @@ func (f *feed) rows(to feeder, rows *operators.SourceRows) error {
 	if b := rows.Errors; b != nil && b.Len > 0 && f.errors >= 0 {
 		f.view = *b
 		f.view.Watermark, f.view.RowWatermarks = f.marker.watermark, nil
-		if err := to.Rows(f.index, f.errors, &f.view); err != nil {
+		if err := to.sourceRows(f.index, f.errors, &f.view, nil); err != nil {
 			return err
 		}
 	}
-	if rows.Batch == nil || rows.Batch.Len == 0 {
+	if rows.Batch == nil {
 		return nil
 	}
 	f.view = *rows.Batch
-	f.marker.stamp(&f.view, f.eventTime)
-	if f.main < 0 {
+	var owner releaser
+	if l := f.lease(rows); l != nil {
+		owner = l
+		f.marker.rows, l.watermarks = l.watermarks, f.marker.rows
+		f.marker.stamp(&f.view, f.eventTime)
+		f.marker.rows, l.watermarks = l.watermarks, f.marker.rows
+	} else {
+		f.marker.stamp(&f.view, f.eventTime)
+	}
+	if f.main < 0 || f.view.Len == 0 {
+		release(owner, &f.view)
 		return nil
 	}
-	return to.Rows(f.index, f.main, &f.view)
+	return to.sourceRows(f.index, f.main, &f.view, owner)
 }
 
 // watermarker computes what rows carry: the largest event time before the row less a delay.

@@ -84,7 +84,16 @@ func (t *Task) Begin(source int, epoch, clock int64) {
 
 // Rows hands the task rows of the current epoch on output port of a source. b stays the caller's.
 func (t *Task) Rows(source, output int, b *batch.Batch) error {
-	return t.sources[source].out[output].Emit(b)
+	return t.sourceRows(source, output, b, nil)
+}
+
+// sourceRows is Rows for rows that go back to owner, if there is one, when the task no longer needs them. b itself is
+// the caller's.
+func (t *Task) sourceRows(source, output int, b *batch.Batch, owner releaser) error {
+	n := t.sources[source]
+	n.hold(b, owner)
+	defer n.letGo()
+	return n.out[output].Emit(b)
 }
 
 // Mark ends an epoch of a source.

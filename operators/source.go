@@ -33,6 +33,9 @@ type SourceRows struct {
 	Errors *batch.Batch // rows for the output "errors"; may be nil
 	// Read counts the rows taken from the input, bad ones included.
 	Read int
+	// Release, if not nil, says that Batch, with all its memory, is the taker's until he calls Release with it, once.
+	// He may do so on any goroutine, also after the next call of Next, and need not when the query has ended.
+	Release func(*batch.Batch)
 }
 
 // EpochOptions say how a source's rows are cut into epochs and what its watermark is.

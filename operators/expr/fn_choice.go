@@ -99,10 +99,7 @@ func (e *hashValue) eval(r *run, sel []int32) *batch.Vector {
 		e.vecs = append(e.vecs, a.eval(r, sel))
 	}
 	e.vec.Reset(dataflow.IntType, r.n)
-	for j := range count(r.n, sel) {
-		i := int(rowAt(sel, j))
-		e.vec.Ints[i] = e.hasher.Hash(e.vecs, i)
-	}
+	e.hasher.HashRows(e.vecs, sel, e.vec.Ints)
 	return &e.vec
 }
 

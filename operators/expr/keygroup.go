@@ -1,6 +1,9 @@
 package expr
 
 import (
+	"encoding/binary"
+	"math/bits"
+
 	"github.com/zeebo/xxh3"
 
 	"sluice/dataflow"
@@ -17,6 +20,79 @@ func (h *KeyHasher) Hash(keys []*batch.Vector, i int) int64 {
 		h.buf = appendHashed(h.buf, v, i)
 	}
 	return int64(xxh3.Hash(h.buf))
+}
+
+// HashRows writes to out, by row, the hashes of the rows of keys that sel lists (nil: all).
+func (h *KeyHasher) HashRows(keys []*batch.Vector, sel []int32, out []int64) {
+	if len(keys) == 1 && keys[0].Valid == nil {
+		switch v := keys[0]; v.Type.Kind {
+		case dataflow.Int, dataflow.Timestamp, dataflow.Duration:
+			hashWords(v.Ints, byte(v.Type.Kind), sel, out)
+			return
+		case dataflow.String, dataflow.Bytes:
+			h.hashTexts(v, sel, out)
+			return
+		}
+	}
+	for j := range count(len(out), sel) {
+		i := int(rowAt(sel, j))
+		out[i] = h.Hash(keys, i)
+	}
+}
+
+// hashWords hashes numbers of 64 bits, each behind the byte for its kind.
+func hashWords(vals []int64, kind byte, sel []int32, out []int64) {
+	if sel == nil {
+		vals = vals[:len(out)]
+		for i, v := range vals {
+			out[i] = HashWord(uint64(v), kind)
+		}
+		return
+	}
+	for _, i := range sel {
+		out[i] = HashWord(uint64(vals[i]), kind)
+	}
+}
+
+// HashWord is the hash of a key that is one int, timestamp or duration; kind is the kind of its type.
+func HashWord(v uint64, kind byte) int64 { return int64(hashShort(v<<8|uint64(kind), v, 9)) }
+
+// hashTexts hashes texts, each behind the byte for its kind and its length.
+func (h *KeyHasher) hashTexts(v *batch.Vector, sel []int32, out []int64) {
+	const head = 5
+	var buf [16]byte
+	buf[0] = byte(v.Type.Kind)
+	for j := range count(len(out), sel) {
+		i := rowAt(sel, j)
+		s := v.Data[v.Offsets[i]:v.Offsets[i+1]]
+		n := head + len(s)
+		if n < 9 || n > len(buf) {
+			h.buf = appendHashed(h.buf[:0], v, int(i))
+			out[i] = int64(xxh3.Hash(h.buf))
+			continue
+		}
+		buf[1] = byte(len(s))
+		copy(buf[head:], s)
+		out[i] = int64(hashShort(binary.LittleEndian.Uint64(buf[:]), binary.LittleEndian.Uint64(buf[n-8:]), uint64(n)))
+	}
+}
+
+// The constants of XXH3 that matter for 9 to 16 bytes: words of its secret, and the factor of its last step.
+const (
+	secretFirst = 0x1f67b3b7a4a44072 ^ 0x78e5c0cc4ee679cb
+	secretLast  = 0x2172ffcc7dd05a82 ^ 0x8e2443f7744608b8
+	lastFactor  = 0x165667919e3779f9
+)
+
+// hashShort is the 64-bit XXH3 of n bytes, 9 to 16: the first and the last eight of them are given.
+func hashShort(first, last, n uint64) uint64 {
+	first ^= secretFirst
+	last ^= secretLast
+	hi, lo := bits.Mul64(first, last)
+	x := n + bits.ReverseBytes64(first) + last + (hi ^ lo)
+	x ^= x >> 37
+	x *= lastFactor
+	return x ^ x>>32
 }
 
 // KeyGroup is the key group, from 0 to dataflow.KeyGroups-1, of the keys with a hash.

@@ -46,7 +46,7 @@ func parseGroups(text string) (from, to int, err error) {
 
 type partitionFilter struct {
 	ctx      *operators.Context
-	keys     keyGroups
+	keys     *keyGroups
 	from, to int
 	sel      []int32
 	out      batch.Batch
@@ -54,16 +54,15 @@ type partitionFilter struct {
 
 // NewPartitionFilter makes a running partition filter.
 func NewPartitionFilter(ctx *operators.Context) (operators.Operator, error) {
-	in := &ctx.Op.Inputs[0]
-	p, errs := compileKey(ctx.Op, expr.NewScope(in.Scope(), in.Schema))
-	if len(errs) > 0 {
-		return nil, errs
+	keys, err := newKeyGroups(ctx.Op)
+	if err != nil {
+		return nil, err
 	}
 	from, to, err := parseGroups(ctx.Op.Value("groups"))
 	if err != nil {
 		return nil, err
 	}
-	return &partitionFilter{ctx: ctx, keys: keyGroups{hash: p}, from: from, to: to}, nil
+	return &partitionFilter{ctx: ctx, keys: keys, from: from, to: to}, nil
 }
 
 // Process implements operators.Operator.

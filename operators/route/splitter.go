@@ -101,8 +101,40 @@ func compileKey(op *dataflow.Operator, s *expr.Scope) (*expr.Program, expr.Error
 
 // keyGroups finds the key group of each row.
 type keyGroups struct {
-	hash *expr.Program
-	expr expr.Context
+	hash   *expr.Program
+	expr   expr.Context
+	column int // index of the column that is the key, -1 if it is anything else
+}
+
+// newKeyGroups compiles the key of an operator; nil if it has none.
+func newKeyGroups(op *dataflow.Operator) (*keyGroups, error) {
+	in := &op.Inputs[0]
+	scope := expr.NewScope(in.Scope(), in.Schema)
+	p, errs := compileKey(op, scope)
+	switch {
+	case len(errs) > 0:
+		return nil, errs
+	case p == nil:
+		return nil, nil
+	}
+	k := &keyGroups{hash: p, column: -1}
+	if one, errs := expr.Compile(op.Value("key"), scope); len(errs) == 0 { // several are no expression
+		k.column = one.ColumnIndex()
+	}
+	return k, nil
+}
+
+// words are the values of the key in b if it is a column of 64-bit numbers, none of which is NULL; else nil.
+func (k *keyGroups) words(b *batch.Batch) *batch.Vector {
+	if k.column < 0 || b.Cols[k.column].Valid != nil {
+		return nil
+	}
+	v := &b.Cols[k.column]
+	switch v.Type.Kind {
+	case dataflow.Int, dataflow.Timestamp, dataflow.Duration:
+		return v
+	}
+	return nil
 }
 
 // eval gives the hash of each row of b that is selected; expr.KeyGroup makes a key group of it. A row whose
@@ -128,16 +160,15 @@ type splitter struct {
 	ctx   *operators.Context
 	keys  *keyGroups // nil: by epoch
 	owner *routes
-	sels  [][]int32
+	parts division
 	out   batch.Batch
 }
 
 // NewSplitter makes a running splitter.
 func NewSplitter(ctx *operators.Context) (operators.Operator, error) {
-	in := &ctx.Op.Inputs[0]
-	p, errs := compileKey(ctx.Op, expr.NewScope(in.Scope(), in.Schema))
-	if len(errs) > 0 {
-		return nil, errs
+	keys, err := newKeyGroups(ctx.Op)
+	if err != nil {
+		return nil, err
 	}
 	k := len(ctx.Outputs)
 	if k == 0 {
@@ -147,11 +178,7 @@ func NewSplitter(ctx *operators.Context) (operators.Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &splitter{ctx: ctx, sels: make([][]int32, k), owner: owner}
-	if p != nil {
-		s.keys = &keyGroups{hash: p}
-	}
-	return s, nil
+	return &splitter{ctx: ctx, keys: keys, owner: owner, parts: division{sels: make([][]int32, k)}}, nil
 }
 
 // Process implements operators.Operator.
@@ -160,21 +187,7 @@ func (s *splitter) Process(_ int, b *batch.Batch) error {
 		// The turn follows from the epoch's number alone: an instance that begins later takes the same.
 		return s.ctx.Outputs[(*s.ctx.Epoch-1)%int64(len(s.ctx.Outputs))].Emit(b)
 	}
-	hashes := s.keys.eval(*s.ctx.Clock, b)
-	for i := range s.sels {
-		s.sels[i] = s.sels[i][:0]
-	}
-	if b.Sel == nil {
-		for i, h := range hashes[:b.Len] {
-			o := s.owner[expr.KeyGroup(h)]
-			s.sels[o] = append(s.sels[o], int32(i))
-		}
-	}
-	for _, i := range b.Sel {
-		o := s.owner[expr.KeyGroup(hashes[i])]
-		s.sels[o] = append(s.sels[o], i)
-	}
-	for i, sel := range s.sels {
+	for i, sel := range s.divide(b) {
 		if len(sel) == 0 {
 			continue
 		}
@@ -185,6 +198,14 @@ func (s *splitter) Process(_ int, b *batch.Batch) error {
 		}
 	}
 	return nil
+}
+
+// divide lists the rows of each output.
+func (s *splitter) divide(b *batch.Batch) [][]int32 {
+	if v := s.keys.words(b); v != nil && b.Sel == nil && len(s.parts.sels) == 2 {
+		return s.parts.halveWords(s.owner, v.Ints[:b.Len], byte(v.Type.Kind))
+	}
+	return s.parts.divide(s.owner, s.keys.eval(*s.ctx.Clock, b)[:b.Len], b.Sel)
 }
 
 // EndEpoch implements operators.Operator.

@@ -70,9 +70,9 @@ func (s *sliced) add(in *input) error {
 	}
 	s.slots = extend(s.slots, in.n)
 	s.groups.prepare(in.keys, in.n, in.sel)
-	low, high := bounds(in.times, in.n, in.sel)
+	low, high, watermark := s.bounds(in)
 	sl := s.slice(low)
-	if high < sl.end && s.highest(in) < sl.firstEnd {
+	if high < sl.end && watermark < sl.firstEnd {
 		s.assign(sl, in, in.sel)
 		s.accs.add(in, in.sel, s.slots)
 		return nil
@@ -91,11 +91,34 @@ func (s *sliced) add(in *input) error {
 	return nil
 }
 
-// bounds gives the least and the greatest time of the listed rows, of which there is at least one.
-func bounds(times []int64, n int, rows []int32) (low, high int64) {
+// bounds gives the least and the greatest time, and the greatest watermark, of the rows of in, of which there is at
+// least one.
+func (s *sliced) bounds(in *input) (low, high, watermark int64) {
+	times, marks := in.times[:in.n], in.watermarks
+	if marks == nil {
+		low, high = timeBounds(times, in.sel)
+		return low, high, max(s.reached, in.watermark)
+	}
+	watermark = s.reached
+	if in.sel == nil {
+		marks = marks[:len(times)]
+		low, high = times[0], times[0]
+		for i, t := range times {
+			low, high, watermark = min(low, t), max(high, t), max(watermark, marks[i])
+		}
+		return low, high, watermark
+	}
+	low, high = times[in.sel[0]], times[in.sel[0]]
+	for _, r := range in.sel {
+		low, high, watermark = min(low, times[r]), max(high, times[r]), max(watermark, marks[r])
+	}
+	return low, high, watermark
+}
+
+func timeBounds(times []int64, rows []int32) (low, high int64) {
 	if rows == nil {
 		low, high = times[0], times[0]
-		for _, t := range times[:n] {
+		for _, t := range times {
 			low, high = min(low, t), max(high, t)
 		}
 		return low, high
@@ -105,24 +128,6 @@ func bounds(times []int64, n int, rows []int32) (low, high int64) {
 		low, high = min(low, times[r]), max(high, times[r])
 	}
 	return low, high
-}
-
-// highest is the greatest watermark that a row of in carries.
-func (s *sliced) highest(in *input) int64 {
-	w := s.reached
-	if in.watermarks == nil {
-		return max(w, in.watermark)
-	}
-	if in.sel == nil {
-		for _, x := range in.watermarks[:in.n] {
-			w = max(w, x)
-		}
-		return w
-	}
-	for _, r := range in.sel {
-		w = max(w, in.watermarks[r])
-	}
-	return w
 }
 
 // sort parts the rows of in into onTime with its runs, queued and lost.

@@ -19,7 +19,7 @@
 //     DialHandler with a method Drained is told when the queue has fallen to half.
 //   - A handler that does not return holds messages back, so that Send says ErrFull in the end. With Memory and
 //     TCP it holds up its own connection, with ZeroMQ and UDP all those of its Listener. Handlers should hand
-//     messages on and return; with ZeroMQ, one that stands for longer than five heartbeats loses connections.
+//     messages on and return; with ZeroMQ, one that stands for longer than five beats loses connections.
 //   - UDP loses single messages, too: Lossy tells, and Losses counts them.
 //   - A message is handed over, not copied: the sender may not change it after Send, nor who receives it, since
 //     with Memory the two have the same slice. Both may keep it.
@@ -40,6 +40,17 @@
 //
 // Two listeners cannot have one address, but libzmq lets a second one take an ipc path over.
 //
+// # Beats
+//
+// With ZeroMQ and TCP each side of a connection that has said nothing else says at every beat (2 s) that it is there,
+// and gives the connection up when it has heard nothing for five beats: after 10 to 12 s. So a peer that
+// stands still, one whose machine has gone, and a network that loses everything in either direction are noticed; a
+// process that ends is at once. The producer's side then connects anew, with a fresh socket; the listener's
+// forgets the connection, and says so if it can. One that stands still itself does not blame the others when it goes
+// on, for it counts beats and not time (silence.go). A message that takes longer than five beats to arrive does not
+// arrive. The kernel's keep-alive and, with ZeroMQ, its limit of retransmissions end what is left of a connection
+// whose other side has gone.
+//
 // # ZeroMQ
 //
 // A Listener is a ROUTER socket, each Dial a DEALER socket with a random routing id of 16 bytes. A ZeroMQ socket
@@ -50,41 +61,45 @@
 // together have one.
 //
 // A message of a channel is one part. Small ones (up to 8 KiB) that wait together go as a pack of at most 64 KiB:
-// 'P', then each message after its length as a varint; who keeps one of them keeps the pack's memory. An empty message is the two parts '0' and nothing.
-// What else has two parts is the transport's own:
+// 'P', then each message after its length as a varint; who keeps one of them keeps the pack's memory. An empty
+// message is the two parts '0' and nothing. What else has two parts is the transport's own:
 //
 //	producer                                listener
 //	an empty message (PROBE_ROUTER)    ->
 //	                                   <-   '?'                      who is it?
-//	'H', version 1, generation (8      ->
+//	'H', version 2, generation (8      ->
 //	bytes, largest first), channel
 //	                                   <-   'W'                      welcome: Connected is called
 //	messages, '0', 'P'                <->   messages, '0', 'P'
-//	                                   <-   '-'                      still there? (after 4 s of silence)
+//	'-'                               <->   '-'                      still there
+//	                                   <-   '!'                      given up: nothing has come
+//
+// A connection that has been given up, or is unknown, and on which something comes again is asked '?' once a beat.
 //
 // libzmq sends the probe on each new connection, so the handshake runs again after a break, with the same
 // routing id (ROUTER_HANDOVER). IMMEDIATE keeps messages from waiting for, or moving to, a connection that is
 // not there. Anything else that a peer sends is dropped, and a message above MaxMessage ends its connection.
 //
-// LINGER is 0: Close does not wait for what has not been sent. Packs make a high-water mark of 32 messages
-// enough, which bounds what libzmq holds for a stuck connection to 2 MiB with messages of 64 KiB. Of what has
-// come in it holds up to 512 messages, so that it hardly ever stops to read: libzmq 4.3 ends the process if a
-// connection breaks then.
-// A heartbeat (2 s; given up after 10 s) finds peers whose machine has gone; a killed process is noticed at once.
+// LINGER is 0: Close does not wait for what has not been sent. Packs make a high-water mark of 64 messages
+// enough, which bounds what libzmq holds of a stuck connection to 4 MiB on each side with messages of 64 KiB.
+//
+// ZMTP's own heartbeats are off. Where libzmq 4.3 has stopped to read from a connection at the high-water mark, and the
+// connection breaks, a heartbeat that is due, or is found in what is still to be taken, ends the process by an
+// assertion.
 //
 // With Keys every socket speaks CURVE: connections are encrypted, the producer checks the listener's public key,
 // and the listener takes the cluster's client key and those in Allowed, which a ZAP goroutine decides. Without
 // keys anybody who reaches the port can send anything, and libzmq itself bounds the size of a message's
-// parts but not their number: use keys on any network that is not yours alone. GenerateKeys and WriteKeys make
-// the cluster's file, of mode 0600; ReadKeys refuses one that others may read. Memory needs no keys; TCP and
-// UDP have none.
+// parts but not their number, and ends the process at a heartbeat that a stranger may send, as above: use keys on
+// any network that is not yours alone. GenerateKeys and WriteKeys make the cluster's file, of mode 0600; ReadKeys
+// refuses one that others may read. Memory needs no keys; TCP and UDP have none.
 //
 // # TCP
 //
 // Each message follows its length, four bytes, largest first. The first one is the hello from above (version,
-// generation, channel), answered by "sluice 1". A length above MaxMessage ends the connection, and memory for a
-// message grows with its bytes, not with what its length claims. Keep-alive finds a dead machine after 10 s if nothing
-// waits to be sent to it, else the kernel's limit of retransmissions does, which is minutes.
+// generation, channel), answered by "sluice 2". The length 1<<31 has no message behind it: the side is still
+// there. Any other length above MaxMessage ends the connection, and memory for a message grows with its bytes, not
+// with what its length claims.
 //
 // # UDP
 //

@@ -110,7 +110,7 @@ func (s *Schemes) create(kind string) (Transport, error) {
 	case "memory":
 		return NewMemory(), nil
 	case "plain-tcp":
-		return NewTCP(), nil
+		return NewTCP(s.opts), nil
 	case "udp":
 		return NewUDP(), nil
 	}

@@ -20,13 +20,15 @@ func hostileTCP(t testing.TB, addr string) {
 		}
 		return b
 	}
-	hello := "\x01" + strings.Repeat("\x00", 8) + "good"
+	hello := "\x02" + strings.Repeat("\x00", 8) + "good"
 	writeRaw(t, addr, noise(0, 1, 3, 4, 5, 100, 100000)...)
 	writeRaw(t, addr,
 		[]byte("GET / HTTP/1.1\r\n\r\n"),
 		[]byte("\xff\xff\xff\xff"),
-		framed(""), framed("\x01"), framed("\x02"+hello[1:], "data"),
-		framed("\x01"+strings.Repeat("x", 5000), "data"),
+		framed(""), framed("\x01"), framed("\x01"+hello[1:], "data"),
+		framed("\x02"+strings.Repeat("x", 5000), "data"),
+		[]byte(strings.Repeat("\x80\x00\x00\x00", 50000)),
+		append(framed(hello), strings.Repeat("\x80\x00\x00\x00", 50000)...),
 		append(framed(hello), "\xff\xff\xff\xffdata"...),
 		append(framed(hello), "\x04\x00\x00\x00less than that"...),
 		framed(hello)[:10],

@@ -11,6 +11,7 @@ import (
 
 func TestMain(m *testing.M) {
 	transporttest.Main(newTransport)
+	stuckMain()
 	os.Exit(m.Run())
 }
 
@@ -22,7 +23,11 @@ func newTransport(name string) (transport.Transport, error) {
 	case "zmq":
 		return transport.NewZMQ(transport.Options{})
 	case "tcp":
-		return transport.NewTCP(), nil
+		return transport.NewTCP(transport.Options{}), nil
+	case "zmq-quick":
+		return transport.NewZMQ(transport.Options{Heartbeat: quick})
+	case "tcp-quick":
+		return transport.NewTCP(transport.Options{Heartbeat: quick}), nil
 	case "open":
 		return transport.Open(transport.Options{})
 	case "udp":

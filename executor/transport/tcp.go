@@ -15,6 +15,7 @@ const tcpScheme = "plain-tcp://"
 
 // TCP carries messages over bare TCP connections. See doc.go for what goes over the wire.
 type TCP struct {
+	opts      Options
 	mu        sync.Mutex
 	listeners map[*tcpListener]struct{}
 	conns     map[*tcpConn]struct{}
@@ -23,8 +24,8 @@ type TCP struct {
 }
 
 // NewTCP makes a transport for addresses plain-tcp://HOST:PORT.
-func NewTCP() *TCP {
-	return &TCP{listeners: map[*tcpListener]struct{}{}, conns: map[*tcpConn]struct{}{}}
+func NewTCP(o Options) *TCP {
+	return &TCP{opts: o.withDefaults(), listeners: map[*tcpListener]struct{}{}, conns: map[*tcpConn]struct{}{}}
 }
 
 // hostPort checks an address and takes its scheme off. A * for the host stands for all interfaces, one for the
@@ -80,7 +81,7 @@ func (t *TCP) Dial(addr, channel string, generation int64, h DialHandler) (Conn,
 	}
 	c := &tcpConn{t: t, addr: at, h: h, hello: appendHello(nil, channel, generation)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.out.init(0)
+	c.out.init(t.opts.QueueBytes)
 	t.conns[c] = struct{}{}
 	t.wg.Go(c.run)
 	return c, nil
@@ -151,7 +152,7 @@ func (c *tcpConn) session() bool {
 	if err != nil {
 		return false
 	}
-	s := newTCPStream(conn)
+	s := newTCPStream(conn, c.t.opts.Heartbeat)
 	welcomed := false
 	s.wg.Go(func() {
 		defer s.end()
@@ -237,8 +238,8 @@ func (l *tcpListener) accept() {
 
 // add starts the goroutines of a connection. Its channel is not known yet.
 func (l *tcpListener) add(conn net.Conn) {
-	b := &tcpBack{l: l, s: newTCPStream(conn)}
-	b.out.init(0)
+	b := &tcpBack{l: l, s: newTCPStream(conn, l.t.opts.Heartbeat)}
+	b.out.init(l.t.opts.QueueBytes)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended || len(l.backs) >= maxPeers {
@@ -278,7 +279,7 @@ func (b *tcpBack) run() {
 }
 
 func (b *tcpBack) read() {
-	b.s.conn.SetReadDeadline(time.Now().Add(helloTimeout))
+	b.s.until = time.Now().Add(helloTimeout)
 	hello, err := b.s.read(helloHeader + maxChannel)
 	if err != nil {
 		return
@@ -287,7 +288,7 @@ func (b *tcpBack) read() {
 	if !ok {
 		return
 	}
-	b.s.conn.SetReadDeadline(time.Time{})
+	b.s.until = time.Time{}
 	b.s.wg.Go(func() {
 		defer b.s.end()
 		close(b.s.welcome)

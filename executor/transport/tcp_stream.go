@@ -3,42 +3,76 @@ package transport
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 )
 
 const (
 	// tcpWelcome is the listener's answer to a hello.
-	tcpWelcome   = "sluice 1"
+	tcpWelcome   = "sluice 2"
 	dialTimeout  = 5 * time.Second
 	helloTimeout = 10 * time.Second
 	// tcpBuffer is how much is read, or gathered to be written, at once.
 	tcpBuffer = 64 << 10
 	// readStep is how much memory a message gets before its bytes have come: a length alone costs a peer nothing.
 	readStep = 1 << 20
+	// tcpAlive stands in the place of a length for: this side has nothing else to say.
+	tcpAlive = 1 << 31
 )
+
+var errSilent = errors.New("transport: nothing comes on the connection any more")
 
 // tcpStream is a TCP connection that carries messages: each after its length, of four bytes, the largest first.
 type tcpStream struct {
 	conn    net.Conn
-	in      *bufio.Reader
+	beat    time.Duration
+	in      *bufio.Reader // reads from the tcpStream
 	welcome chan struct{} // closed when the listener has said, or will say, welcome: messages may be written
 	ended   chan struct{}
 	once    sync.Once
 	wg      sync.WaitGroup
+
+	// The reader's own.
+	silence silence
+	until   time.Time // when what is read now must have come; zero: some day, while beats come
 }
 
-func newTCPStream(conn net.Conn) *tcpStream {
+func newTCPStream(conn net.Conn, beat time.Duration) *tcpStream {
 	if c, ok := conn.(*net.TCPConn); ok {
-		// A peer whose machine has gone is noticed after about ten seconds.
+		// The kernel ends what is left of a connection to a machine that has gone.
 		c.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interval: 2 * time.Second, Count: 3})
 	}
-	return &tcpStream{
-		conn: conn, in: bufio.NewReaderSize(conn, tcpBuffer),
-		welcome: make(chan struct{}), ended: make(chan struct{}),
+	s := &tcpStream{conn: conn, beat: beat, welcome: make(chan struct{}), ended: make(chan struct{})}
+	s.in = bufio.NewReaderSize(s, tcpBuffer)
+	return s
+}
+
+// Read reads what has come. It fails when nothing has come for some beats.
+func (s *tcpStream) Read(p []byte) (int, error) {
+	for {
+		until := s.until
+		if until.IsZero() {
+			until = time.Now().Add(s.beat)
+		}
+		if err := s.conn.SetReadDeadline(until); err != nil {
+			return 0, err
+		}
+		n, err := s.conn.Read(p)
+		if n > 0 {
+			s.silence.heard()
+			return n, nil
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) || !s.until.IsZero() {
+			return 0, err
+		}
+		if s.silence.beat() {
+			return 0, errSilent
+		}
 	}
 }
 
@@ -52,11 +86,14 @@ func (s *tcpStream) end() {
 
 // read reads a message of at most limit bytes.
 func (s *tcpStream) read(limit int) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(s.in, head[:]); err != nil {
-		return nil, err
+	n := tcpAlive
+	for n == tcpAlive {
+		var head [4]byte
+		if _, err := io.ReadFull(s.in, head[:]); err != nil {
+			return nil, err
+		}
+		n = int(binary.BigEndian.Uint32(head[:]))
 	}
-	n := int(binary.BigEndian.Uint32(head[:]))
 	if n > limit {
 		return nil, fmt.Errorf("transport: a message of %d bytes: %w", n, ErrTooLarge)
 	}
@@ -82,7 +119,8 @@ func (s *tcpStream) hello(msg []byte) bool {
 	return err == nil
 }
 
-// write writes what comes to q until the connection ends. Many messages go in one call.
+// write writes what comes to q until the connection ends, and at every beat that there is nothing that this side is
+// there. Many messages go in one call.
 func (s *tcpStream) write(q *queue, h DialHandler) {
 	select {
 	case <-s.welcome:
@@ -91,20 +129,34 @@ func (s *tcpStream) write(q *queue, h DialHandler) {
 	}
 	w := bufio.NewWriterSize(s.conn, tcpBuffer)
 	var msgs [][]byte
+	beat := time.NewTicker(s.beat)
+	defer beat.Stop()
+	said := true
 	for {
 		msgs = q.take(msgs)
-		if len(msgs) == 0 {
-			select {
-			case <-q.wake:
-				continue
-			case <-s.ended:
+		if len(msgs) > 0 {
+			if !s.writeAll(w, msgs, q, h) {
 				return
 			}
+			said = true
+			continue
 		}
-		if !s.writeAll(w, msgs, q, h) {
+		select {
+		case <-q.wake:
+		case <-s.ended:
 			return
+		case <-beat.C:
+			if !said && !sayAlive(w) {
+				return
+			}
+			said = false
 		}
 	}
+}
+
+func sayAlive(w *bufio.Writer) bool {
+	_, err := w.Write(binary.BigEndian.AppendUint32(nil, tcpAlive))
+	return err == nil && w.Flush() == nil
 }
 
 // writeAll writes messages and gives their room back, also if the connection ends and they are lost.

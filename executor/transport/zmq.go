@@ -12,21 +12,23 @@ import (
 	"github.com/pebbe/zmq4"
 )
 
-// Options are the settings of ZeroMQ connections. The zero value is good for data channels.
+// Options are the settings of ZeroMQ connections; TCP has QueueBytes and Heartbeat of them. The zero value is good
+// for data channels.
 type Options struct {
 	// Keys, if set, turn on CURVE: every connection is encrypted, and a Listener takes only clients whose
 	// public key is allowed. Both sides need the same cluster's keys.
 	Keys *Keys
-	// QueueBytes bounds what waits on a connection before it goes to libzmq, in bytes. Default 8 MiB.
+	// QueueBytes bounds what waits on a connection before it goes to libzmq or the kernel, in bytes. Default 8 MiB.
 	QueueBytes int
-	// HighWater bounds what waits inside libzmq to be sent on a connection, in messages. Default 32: the messages
-	// are large, and a network that does not keep up should be felt soon.
+	// HighWater bounds what waits inside libzmq on a connection, in messages: to be sent, and to be taken. Default
+	// 64: the messages are large, and a network or a consumer that does not keep up should be felt soon.
 	HighWater int
 	// IOThreads is the number of libzmq's threads: for all dialed connections together, and for each
 	// Listener. Default 1.
 	IOThreads int
-	// Heartbeat is how often an idle connection is tried. A peer that does not answer for five times as
-	// long is given up and connected again; a Listener looks for ended connections every two. Default 2 s.
+	// Heartbeat is how often each side of a connection that has nothing to say says that it is there. Who hears
+	// nothing for five times as long, or six at most, gives the connection up; the dialing side makes a new one.
+	// Both sides need the same. Default 2 s.
 	Heartbeat time.Duration
 }
 
@@ -35,7 +37,7 @@ func (o Options) withDefaults() Options {
 		o.QueueBytes = defaultQueue
 	}
 	if o.HighWater <= 0 {
-		o.HighWater = 32
+		o.HighWater = 64
 	}
 	if o.IOThreads <= 0 {
 		o.IOThreads = 1
@@ -53,10 +55,6 @@ const (
 	maxSockets = 16384
 	// curveExtra is what CURVE adds to a message, in bytes; libzmq's bound counts it.
 	curveExtra = 64
-	// receiveWater is how many messages that have come in libzmq holds, more than the credit of a channel lets wait
-	// while handlers do what they should: libzmq (4.3) ends the process if a connection on which it has stopped to
-	// read breaks before the next heartbeat.
-	receiveWater = 512
 	// burst is how many messages a socket receives, or sends, before it looks at the other direction.
 	burst = 64
 )
@@ -71,7 +69,6 @@ type ZMQ struct {
 	dealers   map[*zmqDealer]struct{}
 	closed    bool
 	wg        sync.WaitGroup // the dealers' goroutines
-
 }
 
 // NewZMQ makes a transport for addresses tcp://HOST:PORT and ipc://PATH.
@@ -112,18 +109,24 @@ func newContext(o Options) (*zmq4.Context, error) {
 	return ctx, nil
 }
 
-// configure sets what both kinds of socket need.
+// configure sets what both kinds of socket need. ZMTP's heartbeats stay off: libzmq (4.3) ends the process if one is
+// due on a connection that has broken while, at the high-water mark, nothing was read from it.
 func configure(s *zmq4.Socket, o Options, addr string) error {
+	bound := lostBeats * o.Heartbeat
+	idle := max(1, int(2*o.Heartbeat/time.Second))
 	return firstError(
 		s.SetSndhwm(o.HighWater),
-		s.SetRcvhwm(max(o.HighWater, receiveWater)),
+		s.SetRcvhwm(o.HighWater),
 		s.SetLinger(0),
 		s.SetMaxmsgsize(MaxMessage+curveExtra),
 		s.SetReconnectIvl(reconnectMin),
 		s.SetReconnectIvlMax(reconnectMax),
-		s.SetHeartbeatIvl(o.Heartbeat),
-		s.SetHeartbeatTimeout(5*o.Heartbeat),
-		s.SetHeartbeatTtl(5*o.Heartbeat),
+		// The kernel ends what is left of a connection to a machine that has gone.
+		s.SetTcpKeepalive(1),
+		s.SetTcpKeepaliveIdle(idle),
+		s.SetTcpKeepaliveIntvl(max(1, idle/2)),
+		s.SetTcpKeepaliveCnt(3),
+		s.SetTcpMaxrt(bound),
 		s.SetIpv6(strings.Contains(addr, "[")),
 	)
 }

@@ -4,15 +4,17 @@ import (
 	"crypto/rand"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/pebbe/zmq4"
 )
 
-// zmqDealer is the producer's side of a connection: a DEALER socket. Its routing id is random; so is no
-// other's, and it stays the same when libzmq connects again, whereupon the listener hands over.
+// zmqDealer is the producer's side of a connection: a DEALER socket, or several after each other. The routing id of
+// each is random; so is no other's, and it stays the same when libzmq connects again, whereupon the listener hands
+// over.
 type zmqDealer struct {
 	t     *ZMQ
-	s     *zmqSocket
+	addr  string
 	h     DialHandler
 	hello []byte
 	out   queue
@@ -20,6 +22,11 @@ type zmqDealer struct {
 	once  sync.Once
 
 	// The goroutine's own.
+	s         *zmqSocket
+	beat      <-chan time.Time
+	silence   silence  // of the listener, while connected
+	said      bool     // something, since the last beat
+	lost      bool     // the listener has given the connection up
 	connected bool     // the listener has said welcome
 	greet     bool     // a hello is to be sent
 	sending   [][]byte // taken from out; sending[next:] has still to be sent
@@ -46,17 +53,19 @@ func (t *ZMQ) Dial(addr, channel string, generation int64, h DialHandler) (Conn,
 		}
 		t.ctx = ctx
 	}
+	d := &zmqDealer{t: t, addr: addr, h: h, hello: appendHello(nil, channel, generation), done: make(chan struct{})}
 	s, err := t.dealer(addr)
 	if err != nil {
 		return nil, fmt.Errorf("transport: dial %s: %w", addr, err)
 	}
-	d := &zmqDealer{t: t, s: s, h: h, hello: appendHello(nil, channel, generation), done: make(chan struct{})}
+	d.s = s
 	d.out.init(t.opts.QueueBytes)
 	t.dealers[d] = struct{}{}
 	t.wg.Go(d.run)
 	return d, nil
 }
 
+// dealer makes a socket that connects to addr. mu is held.
 func (t *ZMQ) dealer(addr string) (*zmqSocket, error) {
 	s, err := t.ctx.NewSocket(zmq4.DEALER)
 	if err != nil {
@@ -118,6 +127,9 @@ func (d *zmqDealer) closed() bool {
 
 func (d *zmqDealer) run() {
 	defer d.end()
+	beat := time.NewTicker(d.t.opts.Heartbeat)
+	defer beat.Stop()
+	d.beat = beat.C
 	for d.work() {
 		d.s.wait()
 		select {
@@ -126,8 +138,41 @@ func (d *zmqDealer) run() {
 		case <-d.s.ready:
 			d.s.looked()
 		case <-d.out.wake:
+		case <-d.beat:
+			d.pulse()
 		}
 	}
+}
+
+// pulse is called at every beat: it says that this side is there, unless it has said something else, and connects
+// anew if the listener is not, or does not say welcome.
+func (d *zmqDealer) pulse() {
+	if d.silence.beat() {
+		d.renew()
+		return
+	}
+	if d.connected && !d.said {
+		_ = d.s.sendControl(kindAlive, nil) // what waits instead says so later
+	}
+	d.said = false
+}
+
+// renew replaces the socket. If there is none to be had, a later beat tries again.
+func (d *zmqDealer) renew() {
+	d.t.mu.Lock()
+	if d.t.closed {
+		d.t.mu.Unlock()
+		return
+	}
+	s, err := d.t.dealer(d.addr)
+	d.t.mu.Unlock()
+	if err != nil {
+		return
+	}
+	d.s.close()
+	d.s = s
+	d.connected, d.greet = false, false
+	d.silence.heard()
 }
 
 func (d *zmqDealer) end() {
@@ -141,6 +186,11 @@ func (d *zmqDealer) end() {
 // work does all that the socket allows now. It reports false if the connection is closed.
 func (d *zmqDealer) work() bool {
 	for {
+		select {
+		case <-d.beat: // also while there is always something to do
+			d.pulse()
+		default:
+		}
 		ev, err := d.s.GetEvents()
 		if err != nil || d.closed() {
 			return false
@@ -148,6 +198,11 @@ func (d *zmqDealer) work() bool {
 		in := ev&zmq4.POLLIN != 0
 		if in && !d.receive() {
 			return false
+		}
+		if d.lost {
+			d.lost = false
+			d.renew()
+			continue
 		}
 		out := ev&zmq4.POLLOUT != 0 && d.wants()
 		if out {
@@ -181,6 +236,9 @@ func (d *zmqDealer) receive() bool {
 		} else if len(msg[0]) == 1 {
 			d.control(msg[0][0], msg[1])
 		}
+		if d.connected {
+			d.silence.heard()
+		}
 	}
 	return true
 }
@@ -193,6 +251,8 @@ func (d *zmqDealer) control(kind byte, body []byte) {
 	case kindWelcome:
 		d.connected = true
 		d.h.Connected()
+	case kindGone:
+		d.lost = d.connected
 	case kindEmpty:
 		d.h.Message(body)
 	case kindPack:
@@ -238,6 +298,7 @@ func (d *zmqDealer) transmit() {
 		d.next += n
 		count += n
 		bytes += size
+		d.said = true
 	}
 	if d.out.release(bytes, count) {
 		drained(d.h)

@@ -39,6 +39,9 @@ type zmqListener struct {
 	// The goroutine's own.
 	peers   map[string]*zmqPeer // by routing id
 	sending []*zmqPeer          // have, or had, messages to send
+	beat    <-chan time.Time
+	// strangers are the routing ids that have said something since the last beat without a hello before.
+	strangers map[string]struct{}
 }
 
 // zmqPeer is one connection of a producer: what its messages come with as back.
@@ -50,7 +53,8 @@ type zmqPeer struct {
 	out        queue
 
 	// The listener's goroutine's own.
-	heard   bool // since the last sweep
+	silence silence
+	said    bool // something, since the last beat
 	listed  bool // in l.sending
 	pending [][]byte
 	next    int
@@ -69,7 +73,7 @@ func (t *ZMQ) Listen(addr string, h Handler) (Listener, error) {
 		return nil, ErrClosed
 	}
 	l := &zmqListener{
-		t: t, h: h, queue: t.opts.QueueBytes, peers: map[string]*zmqPeer{},
+		t: t, h: h, queue: t.opts.QueueBytes, peers: map[string]*zmqPeer{}, strangers: map[string]struct{}{},
 		done: make(chan struct{}), ended: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	if err := l.open(addr); err != nil {
@@ -146,8 +150,9 @@ func (l *zmqListener) Close() error {
 
 func (l *zmqListener) run() {
 	defer l.end()
-	sweep := time.NewTicker(2 * l.t.opts.Heartbeat)
-	defer sweep.Stop()
+	beat := time.NewTicker(l.t.opts.Heartbeat)
+	defer beat.Stop()
+	l.beat = beat.C
 	retry := time.NewTimer(retryEvery)
 	defer retry.Stop()
 	for l.work() {
@@ -162,8 +167,8 @@ func (l *zmqListener) run() {
 			l.s.looked()
 		case <-l.wake:
 		case <-retry.C:
-		case <-sweep.C:
-			l.sweep()
+		case <-l.beat:
+			l.pulse()
 		}
 	}
 }
@@ -198,6 +203,11 @@ func (l *zmqListener) closed() bool {
 // work does all that the socket allows now. It reports false if the listener is closed.
 func (l *zmqListener) work() bool {
 	for {
+		select {
+		case <-l.beat: // also while there is always something to do
+			l.pulse()
+		default:
+		}
 		sent := l.transmit()
 		ev, err := l.s.GetEvents()
 		if err != nil || l.closed() {
@@ -246,27 +256,45 @@ func (l *zmqListener) take(id []byte, msg [][]byte) {
 	case len(msg) == 1 && len(msg[0]) == 0: // libzmq's probe: a new connection
 		l.forget(p)
 		l.tell(id, kindWho)
-	case len(msg) == 1:
-		l.deliver(p, msg[0])
-	case len(msg) != 2 || len(msg[0]) != 1:
-		// Nothing that a producer sends.
-	case msg[0][0] == kindEmpty && len(msg[1]) == 0:
-		l.deliver(p, msg[1])
-	case msg[0][0] == kindPack:
-		for one, rest, ok := nextOfPack(msg[1]); ok; one, rest, ok = nextOfPack(rest) {
-			l.deliver(p, one)
-		}
-	case msg[0][0] == kindHello:
+	case len(msg) == 2 && len(msg[0]) == 1 && msg[0][0] == kindHello:
 		l.greet(id, p, msg[1])
+	case p == nil:
+		l.ask(id)
+	default:
+		p.silence.heard()
+		p.take(msg)
 	}
 }
 
-func (l *zmqListener) deliver(p *zmqPeer, msg []byte) {
-	if p == nil || len(msg) > MaxMessage {
+// ask asks who it is that goes on after it has been given up, as one does that has stood still.
+func (l *zmqListener) ask(id []byte) {
+	if _, asked := l.strangers[string(id)]; asked || len(l.strangers) >= maxPeers {
 		return
 	}
-	p.heard = true
-	l.h.Message(p.channel, p.generation, msg, p)
+	l.strangers[string(id)] = struct{}{}
+	l.tell(id, kindWho)
+}
+
+// take handles a message of a connection whose channel is known.
+func (p *zmqPeer) take(msg [][]byte) {
+	switch {
+	case len(msg) == 1:
+		p.deliver(msg[0])
+	case len(msg) != 2 || len(msg[0]) != 1:
+		// Nothing that a producer sends.
+	case msg[0][0] == kindEmpty && len(msg[1]) == 0:
+		p.deliver(msg[1])
+	case msg[0][0] == kindPack:
+		for one, rest, ok := nextOfPack(msg[1]); ok; one, rest, ok = nextOfPack(rest) {
+			p.deliver(one)
+		}
+	}
+}
+
+func (p *zmqPeer) deliver(msg []byte) {
+	if len(msg) <= MaxMessage {
+		p.l.h.Message(p.channel, p.generation, msg, p)
+	}
 }
 
 // greet makes a peer of a connection.
@@ -276,7 +304,7 @@ func (l *zmqListener) greet(id []byte, old *zmqPeer, hello []byte) {
 		return
 	}
 	l.forget(old)
-	p := &zmqPeer{l: l, id: id, channel: channel, generation: generation, heard: true}
+	p := &zmqPeer{l: l, id: id, channel: channel, generation: generation, said: true}
 	p.out.init(l.queue)
 	if !l.tell(id, kindWelcome) {
 		return
@@ -301,13 +329,19 @@ func (l *zmqListener) forget(p *zmqPeer) {
 	delete(l.peers, string(p.id))
 }
 
-// sweep finds the connections that have ended: libzmq says so only when something is sent to them.
-func (l *zmqListener) sweep() {
+// pulse is called at every beat: it says to all that have been told nothing else that this side is there, which
+// finds the connections that have ended, and gives up those on which nothing comes any more.
+func (l *zmqListener) pulse() {
+	clear(l.strangers)
 	for _, p := range l.peers {
-		if !p.heard && !l.tell(p.id, kindAlive) {
+		switch {
+		case p.silence.beat():
+			l.tell(p.id, kindGone) // it may be that only one direction is cut
+			l.forget(p)
+		case !p.said && !l.tell(p.id, kindAlive):
 			l.forget(p)
 		}
-		p.heard = false
+		p.said = false
 	}
 }
 
@@ -365,6 +399,7 @@ func (l *zmqListener) transmitTo(p *zmqPeer) (some, all bool) {
 		p.next += n
 		bytes += size
 		count += n
+		p.said = true
 	}
 	return true, false
 }

@@ -88,14 +88,14 @@ func hostileZMQ(t testing.TB, addr string) {
 		t.Fatal(err)
 	}
 	hello := append(make([]byte, 9), "good"...)
-	hello[0] = 1
+	hello[0] = 2
 	damaged := binary.AppendUvarint(nil, 1<<40)
 	for _, parts := range [][]string{
-		{"data without a hello"}, {"", ""}, {"H", ""}, {"H", "\x01short"}, {"H", "\x02" + string(hello[1:])},
+		{"data without a hello"}, {"", ""}, {"H", ""}, {"H", "\x02short"}, {"H", "\x01" + string(hello[1:])},
 		{"H", string(hello) + strings.Repeat("x", 5000)}, {"P", "\x01a"}, {"0", "x"}, {"Z", "zz"},
 		{"H", "a", "b"}, strings.Split(strings.Repeat("p", 2000), ""), {strings.Repeat("k", 100), "x"},
-		{"H", string(hello)}, {"P", string(damaged)}, {"P", "\x05abc"}, {"P", strings.Repeat("\x00", 1<<20)}, {"0", "x"}, {"W", ""}, {"?", ""},
-		{"H", "\x01short"},
+		{"H", string(hello)}, {"P", string(damaged)}, {"P", "\x05abc"}, {"P", strings.Repeat("\x00", 1<<20)}, {"0", "x"}, {"W", ""}, {"?", ""}, {"-", ""}, {"!", ""}, {"-", "x"},
+		{"H", "\x02short"},
 	} {
 		for i, p := range parts {
 			flag := zmq4.SNDMORE

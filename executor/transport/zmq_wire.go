@@ -10,11 +10,12 @@ const (
 	kindWelcome = 'W' // the listener takes messages from here on
 	kindEmpty   = '0' // a message of no bytes; the listener could not tell a bare one from libzmq's probe
 	kindPack    = 'P' // several small messages, each after its length
-	kindAlive   = '-' // the listener tries whether a silent connection is still there
+	kindAlive   = '-' // either side has nothing else to say
+	kindGone    = '!' // the listener has given the connection up, since it heard nothing
 )
 
 // wireVersion is the first byte of a hello.
-const wireVersion = 1
+const wireVersion = 2
 
 // helloHeader is the size of what precedes the channel in a hello: version and generation.
 const helloHeader = 1 + 8

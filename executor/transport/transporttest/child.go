@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,8 +69,35 @@ func consume(tr transport.Transport, addr string) error {
 	select {}
 }
 
-// start starts a child and returns the address that it uses, and what kills it.
-func (c *Child) start(t testing.TB, role, addr string) (at string, kill func()) {
+// childProcess is a child that runs.
+type childProcess struct {
+	cmd    *exec.Cmd
+	killed bool
+}
+
+// kill ends the child at once.
+func (c *childProcess) kill() {
+	if c.killed {
+		return
+	}
+	c.killed = true
+	c.cmd.Process.Kill()
+	c.cmd.Wait()
+}
+
+// stop makes the child stand still, goOn lets it go on.
+func (c *childProcess) stop(t testing.TB) { c.signal(t, syscall.SIGSTOP) }
+func (c *childProcess) goOn(t testing.TB) { c.signal(t, syscall.SIGCONT) }
+
+func (c *childProcess) signal(t testing.TB, s os.Signal) {
+	t.Helper()
+	if err := c.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start starts a child and returns the address that it uses.
+func (c *Child) start(t testing.TB, role, addr string) (at string, child *childProcess) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %s", childEnv, role, c.Name, addr))
@@ -81,22 +109,14 @@ func (c *Child) start(t testing.TB, role, addr string) (at string, kill func()) 
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	killed := false
-	kill = func() {
-		if killed {
-			return
-		}
-		killed = true
-		cmd.Process.Kill()
-		cmd.Wait()
-	}
-	t.Cleanup(kill)
+	child = &childProcess{cmd: cmd}
+	t.Cleanup(child.kill)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	at, ok := strings.CutPrefix(strings.TrimSpace(line), "ready ")
 	if err != nil || !ok {
 		t.Fatalf("the child said %q: %v", line, err)
 	}
-	return at, kill
+	return at, child
 }
 
 // testKilledProducer: a producer's process dies; its successor is heard and the others go on.
@@ -109,9 +129,9 @@ func testKilledProducer(t testing.TB, s Suite) {
 	var gone []transport.Conn
 	for round := range 2 {
 		before := len(e.c.of("child"))
-		_, kill := s.Child.start(t, "produce", e.l.Addr())
+		_, child := s.Child.start(t, "produce", e.l.Addr())
 		eventually(t, "messages of the child", func() bool { return len(e.c.of("child")) > before+50 })
-		kill()
+		child.kill()
 		gone = append(gone, e.c.of("child")[before].back)
 		s.flows(t, e, c, "other", 10*round)
 	}
@@ -143,7 +163,7 @@ func testKilledConsumer(t testing.TB, s Suite) {
 	}
 	tr := s.New(t)
 	t.Cleanup(func() { tr.Close() })
-	addr, kill := s.Child.start(t, "consume", s.Addr(t))
+	addr, child := s.Child.start(t, "consume", s.Addr(t))
 	p := &producer{}
 	c, err := tr.Dial(addr, "x", 1, p)
 	if err != nil {
@@ -157,9 +177,9 @@ func testKilledConsumer(t testing.TB, s Suite) {
 			_, _, n := p.count()
 			return n > before+20
 		})
-		kill()
+		child.kill()
 		if round < 2 {
-			_, kill = s.Child.start(t, "consume", addr)
+			_, child = s.Child.start(t, "consume", addr)
 		}
 	}
 }

@@ -177,16 +177,19 @@ func (w *watermarker) stamp(b *batch.Batch, eventTime int) {
 	if w.begun {
 		latest = w.latest
 	}
-	inOrder := true
+	inOrder, low, high := true, times[0], times[0]
 	for _, t := range times {
-		inOrder = inOrder && t >= latest
-		latest = max(latest, t)
+		inOrder = inOrder && t >= high
+		low, high = min(low, t), max(high, t)
 	}
-	if !inOrder {
+	bounds := batch.Bounds{Low: low, High: high, Watermark: w.watermark}
+	if !inOrder || low < latest {
 		w.stampRows(b, times)
+		bounds.Watermark = b.RowWatermarks[b.Len-1]
 	}
-	w.latest, w.begun = latest, true
-	w.watermark = w.behind(latest)
+	b.SetBounds(eventTime, bounds)
+	w.latest, w.begun = max(latest, high), true
+	w.watermark = w.behind(w.latest)
 }
 
 func (w *watermarker) stampRows(b *batch.Batch, times []int64) {

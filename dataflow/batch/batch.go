@@ -37,6 +37,8 @@ type Batch struct {
 	// of event time (or have none); else RowWatermarks has one for each of the Len rows.
 	Watermark     int64
 	RowWatermarks []int64
+
+	bounds timeBounds // see SetBounds
 }
 
 // New makes an empty batch of the schema.
@@ -50,7 +52,7 @@ func New(s *dataflow.Schema) *Batch {
 
 // Reset makes b empty; it keeps its memory.
 func (b *Batch) Reset() {
-	b.Len, b.Sel, b.Watermark, b.RowWatermarks = 0, nil, MinWatermark, b.RowWatermarks[:0]
+	b.Len, b.Sel, b.Watermark, b.RowWatermarks, b.bounds = 0, nil, MinWatermark, b.RowWatermarks[:0], timeBounds{}
 	for i := range b.Cols {
 		b.Cols[i].Reset(b.Schema.Columns[i].Type, 0)
 	}
@@ -75,7 +77,7 @@ func (b *Batch) RowWatermark(i int) int64 {
 // CopyFrom replaces the contents of b by the selected rows of src, without a selection. b keeps its
 // memory and shares none with src.
 func (b *Batch) CopyFrom(src *Batch) {
-	b.Schema, b.Len, b.Sel, b.Watermark = src.Schema, src.Rows(), nil, src.Watermark
+	b.Schema, b.Len, b.Sel, b.Watermark, b.bounds = src.Schema, src.Rows(), nil, src.Watermark, timeBounds{}
 	if len(b.Cols) != len(src.Cols) {
 		b.Cols = make([]Vector, len(src.Cols))
 	}
@@ -93,7 +95,7 @@ func (b *Batch) CopyFrom(src *Batch) {
 // Slice makes dst a view of rows from to to (excluding) of src, which must have no selection and from
 // a multiple of 64. dst shares src's memory.
 func (dst *Batch) Slice(src *Batch, from, to int) {
-	dst.Schema, dst.Len, dst.Sel, dst.Watermark, dst.RowWatermarks = src.Schema, to-from, nil, src.Watermark, nil
+	dst.Schema, dst.Len, dst.Sel, dst.Watermark, dst.RowWatermarks, dst.bounds = src.Schema, to-from, nil, src.Watermark, nil, timeBounds{}
 	if src.RowWatermarks != nil {
 		dst.RowWatermarks = src.RowWatermarks[from:to]
 	}

@@ -77,6 +77,22 @@ func (p *Program) ColumnIndex() int {
 	return p.typed.index
 }
 
+// MayFail reports whether p may cause row errors.
+func (p *Program) MayFail() bool { return p.typed.fails }
+
+// Columns returns the indices of the input columns that p reads, in no order; one may come several times.
+func (p *Program) Columns() []int { return p.typed.columns(nil) }
+
+func (t *typed) columns(list []int) []int {
+	if t.op == opColumn {
+		list = append(list, t.index)
+	}
+	for _, a := range t.args {
+		list = a.columns(list)
+	}
+	return list
+}
+
 // String gives the canonical text of p, which compiles to the same program.
 func (p *Program) String() string { return p.text }
 

@@ -23,6 +23,7 @@ type aggregate struct {
 	reached int64
 	seq     int64
 
+	dense       dense
 	fingerprint string
 	loading     bool // pieces of state have been given
 
@@ -66,6 +67,9 @@ func New(ctx *operators.Context) (operators.Operator, error) {
 		}
 	}
 	a.core = newCore(c)
+	if a.late == nil && (spec.Kind == Tumbling || spec.Kind == Hopping || spec.Kind == None) {
+		a.dense = newDense(plan, in.Schema, a.time)
+	}
 	a.fingerprint = makeFingerprint(plan, c)
 	a.prepare()
 	return a, nil
@@ -111,6 +115,12 @@ func (a *aggregate) Process(_ int, b *batch.Batch) error {
 	a.expr.Clock = *a.ctx.Clock
 	a.current = b
 	in := &a.in
+	if in.bounded = false; a.time >= 0 {
+		in.bounds, in.bounded = b.Bounds(a.time)
+	}
+	if a.dense.usable(b) {
+		return a.processDense(b)
+	}
 	in.n, in.sel, in.seq = b.Len, b.Sel, a.seq
 	a.seq += int64(b.Len)
 	if err := a.times(b); err != nil {

@@ -18,6 +18,12 @@ type input struct {
 	watermark  int64
 	watermarks []int64 // one for each row, or nil
 
+	bounds  batch.Bounds // of times and watermarks
+	bounded bool         // bounds are known
+
+	origin                  origin
+	timesOwn, watermarksOwn []int64 // memory
+
 	seq  int64   // place in the stream of row 0; the others follow
 	seqs []int64 // place in the stream of each row; nil: seq + row
 

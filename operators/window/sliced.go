@@ -70,13 +70,18 @@ func (s *sliced) add(in *input) error {
 	}
 	s.slots = extend(s.slots, in.n)
 	s.groups.prepare(in.keys, in.n, in.sel)
-	low, high, watermark := s.bounds(in)
+	low, high, watermark := in.bounds.Low, in.bounds.High, max(s.reached, in.bounds.Watermark)
+	if !in.bounded {
+		in.gatherTimes()
+		low, high, watermark = s.bounds(in)
+	}
 	sl := s.slice(low)
 	if high < sl.end && watermark < sl.firstEnd {
 		s.assign(sl, in, in.sel)
 		s.accs.add(in, in.sel, s.slots)
 		return nil
 	}
+	in.gatherTimes()
 	s.sort(in)
 	if len(s.onTime) > 0 {
 		for _, r := range s.runs {

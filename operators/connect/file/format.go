@@ -30,6 +30,9 @@ type Chunk struct {
 	Offset, Line int64
 	// End is the offset behind the chunk's last row, for formats that have Offset.
 	End int64
+	// detach, if not nil, gives the batch away with all its memory, and takes another one, or nil, for what is
+	// decoded next. Batch then has a length only.
+	detach func(spare *batch.Batch) *batch.Batch
 }
 
 // BadRow is a row that could not be decoded.

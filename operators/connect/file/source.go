@@ -50,6 +50,7 @@ type source struct {
 	bad   int   // likewise of chunk.Bad
 	sel   []int32
 	part  batch.Batch // a part of a chunk
+	spare spares
 	dead  *batch.Batch
 	rows  operators.SourceRows
 	log   positions
@@ -370,7 +371,7 @@ func (s *source) give(row, bad int) *operators.SourceRows {
 	switch {
 	case row == s.row:
 	case s.row == 0 && row == c.Batch.Len:
-		s.rows.Batch = c.Batch
+		s.giveWhole(c)
 	default:
 		s.sel = s.sel[:0]
 		for i := s.row; i < row; i++ {
@@ -386,6 +387,15 @@ func (s *source) give(row, bad int) *operators.SourceRows {
 	}
 	s.row, s.bad = row, bad
 	return &s.rows
+}
+
+// giveWhole hands out all rows of a chunk, for good if it can do without them.
+func (s *source) giveWhole(c *Chunk) {
+	if c.detach == nil {
+		s.rows.Batch = c.Batch
+		return
+	}
+	s.rows.Batch, s.rows.Release = c.detach(s.spare.take()), s.spare.add
 }
 
 func (s *source) countBad(bad []BadRow) {

@@ -26,6 +26,7 @@ type textChunk struct {
 	valid []batch.Bitmap // memory for the columns' validity
 	bad   []badText
 	sel   []int32
+	gone  batch.Batch // stands for a batch that has been given away
 }
 
 // badText is a row that is bad.
@@ -39,7 +40,9 @@ type badText struct {
 // newChunk adds an empty chunk, the first row of which stands at pos, to b.
 func (b *textBlock) newChunk(s *dataflow.Schema, pos int) *textChunk {
 	if b.used == len(b.chunks) {
-		b.chunks = append(b.chunks, &textChunk{})
+		c := &textChunk{}
+		c.detach = c.give
+		b.chunks = append(b.chunks, c)
 	}
 	c := b.chunks[b.used]
 	if c.rows == nil || c.rows.Schema != s {
@@ -55,6 +58,25 @@ func (b *textBlock) newChunk(s *dataflow.Schema, pos int) *textChunk {
 	c.Offset = b.offset + int64(pos)
 	c.Line = b.line + int64(bytes.Count(b.buf[:pos], newline))
 	return c
+}
+
+// give implements Chunk.detach.
+func (c *textChunk) give(spare *batch.Batch) *batch.Batch {
+	given := c.Batch
+	c.gone = batch.Batch{Schema: given.Schema, Len: given.Len}
+	c.Batch = &c.gone
+	if given == c.good {
+		c.good = spare
+		return given
+	}
+	c.rows = spare
+	for i := range c.valid {
+		c.valid[i] = nil // it may be the batch's
+		if spare != nil {
+			c.valid[i] = spare.Cols[i].Valid
+		}
+	}
+	return given
 }
 
 // setEnds says where the chunks end.

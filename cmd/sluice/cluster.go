@@ -39,6 +39,7 @@ type mesosOptions struct {
 	CPUs       float64  `name:"cpus" help:"CPUs of a worker." default:"1" placeholder:"N"`
 	Mem        float64  `help:"Memory of a worker, in MB." default:"1024" placeholder:"N"`
 	Disk       float64  `help:"Disk of a worker, in MB." placeholder:"N"`
+	GPUs       bool     `name:"gpus" help:"Take offers of agents that have GPUs, for operators that need some."`
 	Ports      int      `help:"Ports that a worker gets of its agent; with 0 it listens on any free one." placeholder:"N"`
 	Attributes []string `help:"Attributes that agents must have: NAME=VALUE." placeholder:"NAME=VALUE"`
 }
@@ -115,7 +116,7 @@ func (p *schedulerProcess) mesos(api string) (*service.Mesos, error) {
 	return &service.Mesos{
 		Options: mesos.Options{
 			Config: mesos.Config{
-				User: o.User, Name: o.Framework, Principal: o.Principal, Roles: o.Roles, Hostname: name, WebUI: api,
+				User: o.User, Name: o.Framework, Principal: o.Principal, Roles: o.Roles, GPUs: o.GPUs, Hostname: name, WebUI: api,
 				NewID: rand.Text, FailoverTimeout: o.Failover, Silence: o.Silence, Margin: o.Margin,
 			},
 			HTTPS: o.HTTPS, CAFile: o.CA, Secret: secret, Log: func(text string) { p.log.Warn(text) },

@@ -64,5 +64,6 @@
 // Beyond the recordings are, from what is known of Mesos: a launch that is lost on its way to an agent ends as TASK_DROPPED
 // or TASK_LOST when the agent registers again (Partition, Heal); the wait status -1 of an executor that could not be started;
 // what is said to offers of several agents or roles in one ACCEPT; RESCIND of offers for roles that UPDATE_FRAMEWORK takes
-// away; the operator's events FRAMEWORK_UPDATED and AGENT_REMOVED; the order of tasks in implicit reconciliation.
+// away; agents that have GPUs are offered to frameworks with the capability GPU_RESOURCES only (the recordings show no more of
+// it than that --filter_gpu_resources is on); the operator's events FRAMEWORK_UPDATED and AGENT_REMOVED; the order of tasks in implicit reconciliation.
 package fakemesos

@@ -150,6 +150,9 @@ func (c *Cluster) allocate() {
 			continue
 		}
 		for _, t := range takers {
+			if n.a.total.scalar("gpus") > 0 && !t.fw.can(mesos.FrameworkInfo_Capability_GPU_RESOURCES) {
+				continue // --filter_gpu_resources of masters
+			}
 			part := free.forRole(t.role)
 			if len(part) == 0 || t.fw.filtered(n.a.id, t.role, part, now) {
 				continue

@@ -9,6 +9,8 @@ import (
 
 	pb "github.com/mesos/mesos-go/api/v1/lib"
 	sched "github.com/mesos/mesos-go/api/v1/lib/scheduler"
+
+	"sluice/scheduler"
 )
 
 // agent is what is known of an agent that has offered something.
@@ -18,7 +20,8 @@ type agent struct {
 	unavailable  bool // maintenance is planned
 	failures     []time.Time
 	avoidUntil   time.Time
-	inverse      []pb.OfferID // inverse offers that wait for workers to move
+	badPorts     map[uint64]time.Time // where a worker could not listen, and until when they are taken last
+	inverse      []pb.OfferID         // inverse offers that wait for workers to move
 	inverseSince time.Time
 }
 
@@ -48,15 +51,61 @@ func (c *Core) blame(w *worker) {
 		return
 	}
 	a := c.agent(w.rec.Agent)
-	a.failures = slices.DeleteFunc(a.failures, func(t time.Time) bool { return c.now.Sub(t) > c.cfg.AvoidWithin })
 	a.failures = append(a.failures, c.now)
-	if len(a.failures) < c.cfg.AvoidAfter {
+	if c.failures(a) < c.cfg.AvoidAfter {
 		return
 	}
 	a.avoidUntil = c.now.Add(c.cfg.Avoid)
 	c.alert("", fmt.Sprintf("%d workers failed on %s within %v; it gets none for %v", len(a.failures), w.about(), c.cfg.AvoidWithin, c.cfg.Avoid))
 	a.failures = nil
 }
+
+// failures is how many workers have failed on an agent within AvoidWithin.
+func (c *Core) failures(a *agent) int {
+	a.failures = slices.DeleteFunc(a.failures, func(t time.Time) bool { return c.now.Sub(t) > c.cfg.AvoidWithin })
+	return len(a.failures)
+}
+
+// unable ends a worker that has said that it cannot run its query. The next one waits as after a quick end and comes
+// on another agent first, and another port is taken on this one: something else may be using it.
+func (c *Core) unable(id scheduler.WorkerID) {
+	w := c.workers[id]
+	if w == nil || !w.rec.Killed.IsZero() {
+		return
+	}
+	pause := time.Duration(0)
+	if q := c.queries[w.rec.Query]; q != nil {
+		pause = c.countQuick(q)
+		w.quick = q.quick
+	}
+	if q := c.queries[w.rec.Query]; q != nil && !q.unable[w.rec.Agent] {
+		q.unable[w.rec.Agent] = true
+		text := fmt.Sprintf("worker %s on %s cannot run the query; another one is started in %v, on other agents first", id, w.about(), pause.Round(100*time.Millisecond))
+		if len(w.rec.Ports) > 0 {
+			text += fmt.Sprintf(", and port %d is not used there for %v if there are others", w.rec.Ports[0], c.cfg.Avoid)
+		}
+		c.alert(q.name, text)
+	}
+	c.avoidPorts(w)
+	c.blame(w)
+	c.kill(id)
+}
+
+// avoidPorts notes that a worker could perhaps not listen at its port.
+func (c *Core) avoidPorts(w *worker) {
+	a := c.agent(w.rec.Agent)
+	maps.DeleteFunc(a.badPorts, func(_ uint64, until time.Time) bool { return !c.now.Before(until) })
+	if len(w.rec.Ports) == 0 {
+		return
+	}
+	if a.badPorts == nil {
+		a.badPorts = map[uint64]time.Time{}
+	}
+	a.badPorts[w.rec.Ports[0]] = c.now.Add(c.cfg.Avoid)
+}
+
+// avoids says whether a port of an agent is to be taken last.
+func (c *Core) avoids(a *agent, port uint64) bool { return c.now.Before(a.badPorts[port]) }
 
 // inverseOffers takes requests to leave agents. They are answered when the workers are elsewhere.
 func (c *Core) inverseOffers(list []pb.InverseOffer) {
@@ -128,9 +177,13 @@ func (c *Core) stay(agent string) {
 			continue
 		}
 		w.replaced = time.Time{}
-		if q := c.queries[w.rec.Query]; q != nil && q.moving > 0 {
-			q.moving--
-			q.missing = max(q.missing-1, 0)
+		q := c.queries[w.rec.Query]
+		if q == nil {
+			continue
+		}
+		if x := q.find(w.key); x != nil && x.moving > 0 {
+			x.moving--
+			q.less(x)
 		}
 	}
 }
@@ -151,12 +204,11 @@ func (c *Core) move(w *worker) {
 	}
 	if w.replaced.IsZero() {
 		w.replaced = c.now
-		c.start(&Start{Query: q.name, N: 1})
-		q.moving++
+		c.ask(q, w.rec.Capacity.resources()).moving++
 		return
 	}
 	for _, x := range c.sorted() {
-		if x.rec.Query != q.name || x.rec.Began.Before(w.replaced) || x.replaces || !x.rec.Killed.IsZero() || !x.rec.Lost.IsZero() ||
+		if x.rec.Query != q.name || x.key != w.key || x.rec.Began.Before(w.replaced) || x.replaces || !x.rec.Killed.IsZero() || !x.rec.Lost.IsZero() ||
 			x.rec.Agent == w.rec.Agent || x.ran.IsZero() || c.now.Sub(x.ran) < settled {
 			continue
 		}

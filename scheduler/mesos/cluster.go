@@ -1,9 +1,7 @@
 package mesos
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"sluice/dataflow"
@@ -30,7 +28,7 @@ const (
 // one shell. Workers that an earlier scheduler has started for the query are part of it, and are told the
 // address of the control stream.
 func (f *Framework) Cluster(query string, need Need, executor ExecutorSpec) (shell.Cluster, error) {
-	if err := f.check(need); err != nil {
+	if err := f.opts.possible(need); err != nil {
 		return nil, fmt.Errorf("query %q: %w", query, err)
 	}
 	c := &cluster{f: f, query: query, ended: make(chan shell.Ended, endsKept), alerts: make(chan string, alertsKept)}
@@ -58,22 +56,32 @@ func (c *cluster) tell(e shell.Ended) {
 
 // Start implements shell.Cluster.
 func (c *cluster) Start(capacities []dataflow.Resources) {
-	c.f.handle(Event{Start: &Start{Query: c.query, N: len(capacities)}})
+	c.f.handle(Event{Start: &Start{Query: c.query, Capacities: capacities}})
 }
 
 // Capacity implements shell.Cluster.
-func (c *cluster) Capacity(scheduler.WorkerID) dataflow.Resources { return dataflow.Resources{} }
+func (c *cluster) Capacity(id scheduler.WorkerID) dataflow.Resources {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	if w := c.f.core.workers[id]; w != nil {
+		return w.rec.Capacity.resources()
+	}
+	return dataflow.Resources{}
+}
 
 // Unable implements shell.Cluster.
-func (c *cluster) Unable(id scheduler.WorkerID) { c.Kill(id) }
+func (c *cluster) Unable(id scheduler.WorkerID) { c.finishOff(id, Event{Unable: id}) }
 
 // Kill implements shell.Cluster.
-func (c *cluster) Kill(id scheduler.WorkerID) {
+func (c *cluster) Kill(id scheduler.WorkerID) { c.finishOff(id, Event{Kill: id}) }
+
+// finishOff ends a worker. One that is not known has ended.
+func (c *cluster) finishOff(id scheduler.WorkerID, e Event) {
 	if !c.Known(id) {
 		c.tell(shell.Ended{ID: id, Status: "has ended before"})
 		return
 	}
-	c.f.handle(Event{Kill: id})
+	c.f.handle(e)
 }
 
 // Known implements shell.Cluster.
@@ -148,21 +156,10 @@ func (f *Framework) forget(query string) {
 	}
 }
 
-// check says whether the framework can ever have what a worker needs.
-func (f *Framework) check(n Need) error {
-	if err := n.Validate(); err != nil {
-		return err
-	}
-	roles := f.opts.Config.withDefaults().Roles
-	for _, r := range n.Roles {
-		if !slices.Contains(roles, r) {
-			return fmt.Errorf("mesos: role %q is none of the scheduler's roles %q", r, roles)
-		}
-	}
-	if n.GPUs > 0 && !f.opts.GPUs {
-		return errors.New("mesos: GPUs are needed, but the scheduler does not ask for agents that have some")
-	}
-	return nil
+// Check says why no worker could ever run tasks that need resources where every worker takes need, nil if one may.
+func (f *Framework) Check(need Need, tasks dataflow.Resources) error {
+	_, err := f.opts.of(need, tasks)
+	return err
 }
 
 // ended tells the shell of a query that a worker has ended.

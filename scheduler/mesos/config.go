@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"sluice/dataflow"
 )
 
 // Config is what a Core must know. Times that are zero get the usual values.
@@ -48,13 +51,15 @@ type Config struct {
 	Repeat time.Duration
 	// LaunchTimeout is how long a worker may take until Mesos has heard of its executor.
 	LaunchTimeout time.Duration
-	// Patience is how long a need must be unmet before the user is told, or an agent is shared.
+	// Patience is how long a need must be unmet before the user is told, an agent is shared, or one with GPUs is used
+	// by a worker that needs none.
 	Patience time.Duration
 	// QuickEnd is how long a worker must run for its end to be no sign that none can run.
 	QuickEnd time.Duration
 	// QuickFirst and QuickMax are pauses before another worker when some have ended so.
 	QuickFirst, QuickMax time.Duration
-	// An agent on which AvoidAfter workers failed within AvoidWithin gets none for Avoid.
+	// An agent on which AvoidAfter workers failed within AvoidWithin gets none for Avoid. The port at which a worker
+	// should have listened that could not run is taken last on its agent for as long.
 	AvoidAfter         int
 	AvoidWithin, Avoid time.Duration
 	// MoveTimeout is how long workers may take to move away from an agent that is to be maintained.
@@ -104,4 +109,31 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("mesos: workers would go on for %v without a scheduler, but Mesos ends them after %v: a longer failover timeout is needed", d.Silence, d.FailoverTimeout))
 	}
 	return errors.Join(errs...)
+}
+
+// possible says why no agent can ever give what a worker needs, nil if one may.
+func (c Config) possible(n Need) error {
+	if err := n.Validate(); err != nil {
+		return err
+	}
+	roles := c.withDefaults().Roles
+	for _, r := range n.Roles {
+		if !slices.Contains(roles, r) {
+			return fmt.Errorf("mesos: role %q is none of the scheduler's roles %q", r, roles)
+		}
+	}
+	if n.GPUs > 0 && !c.GPUs {
+		return fmt.Errorf("mesos: %d gpus are needed, but the scheduler does not ask for agents that have GPUs: it must be started with --mesos-gpus", n.GPUs)
+	}
+	return nil
+}
+
+// of is what a worker takes that has a capacity beside what every worker takes. An error says why no agent can
+// ever give it.
+func (c Config) of(base Need, capacity dataflow.Resources) (Need, error) {
+	n, err := base.with(capacity)
+	if err == nil {
+		err = c.possible(n)
+	}
+	return n, err
 }

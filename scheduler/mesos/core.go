@@ -9,6 +9,7 @@ import (
 	pb "github.com/mesos/mesos-go/api/v1/lib"
 	sched "github.com/mesos/mesos-go/api/v1/lib/scheduler"
 
+	"sluice/dataflow"
 	"sluice/scheduler"
 )
 
@@ -65,15 +66,15 @@ type query struct {
 	need     Need
 	executor ExecutorSpec
 	closed   bool
-	missing  int // workers to launch
-	moving   int // those of them that are to replace workers on agents that are to be maintained
-	quick    int // workers in a row that ended soon
+	wants    []*want // workers to launch; those that fewest agents can have first
+	quick    int     // workers in a row that ended soon
 	// notBefore is when the next worker may be launched after some have ended soon.
 	notBefore time.Time
-	wantSince time.Time // when missing became more than 0
+	wantSince time.Time // when wants became more than none
 	told      string    // the last alert about what is missing
 	toldAt    time.Time
-	verdicts  map[string]verdict // what the last offers of each agent lacked
+	// unable are the agents of which the user was told that the query cannot run there.
+	unable map[string]bool
 }
 
 // ExecutorSpec is how a worker is started on an agent.
@@ -97,9 +98,11 @@ type Event struct {
 	Query   *Query
 	Start   *Start
 	Kill    scheduler.WorkerID
-	Close   *Close
-	Retain  *Retain
-	Forget  string // a query that is closed
+	// Unable is a worker that has said that it cannot run its query. It is killed.
+	Unable scheduler.WorkerID
+	Close  *Close
+	Retain *Retain
+	Forget string // a query that is closed
 }
 
 // Events, for Event.
@@ -120,16 +123,16 @@ type (
 		Call  *sched.Call
 		Cause string
 	}
-	// Query makes a query known, or gives it another executor.
+	// Query makes a query known, or gives it another executor. Need is what each of its workers takes at least.
 	Query struct {
 		Name     string
 		Need     Need
 		Executor ExecutorSpec
 	}
-	// Start asks for N more workers of a query.
+	// Start asks for more workers of a query, each with a capacity beside what all take.
 	Start struct {
-		Query string
-		N     int
+		Query      string
+		Capacities []dataflow.Resources
 	}
 	// Close says that a query needs no more workers, and with Kill that those it has are to end.
 	Close struct {
@@ -243,6 +246,8 @@ func (c *Core) Handle(e Event) []Action {
 		c.start(e.Start)
 	case e.Kill != "":
 		c.kill(e.Kill)
+	case e.Unable != "":
+		c.unable(e.Unable)
 	case e.Close != nil:
 		c.closeQuery(e.Close)
 	case e.Retain != nil:
@@ -274,6 +279,11 @@ func (c *Core) advance() {
 		c.maintain()
 	}
 	c.demand()
+	if look {
+		for _, q := range c.byName() {
+			c.tellMissing(q)
+		}
+	}
 }
 
 // lookEvery is the time between two looks at all workers, unless one is due.
@@ -282,10 +292,13 @@ const lookEvery = 50 * time.Millisecond
 func (c *Core) know(q *Query) {
 	have := c.queries[q.Name]
 	if have == nil {
-		have = &query{name: q.Name, verdicts: map[string]verdict{}}
+		have = &query{name: q.Name, unable: map[string]bool{}}
 		c.queries[q.Name] = have
 	}
 	have.need, have.executor, have.closed, c.due = q.Need, q.Executor, false, true
+	for _, w := range have.wants {
+		c.measure(have, w)
+	}
 	for _, w := range c.sorted() {
 		if w.rec.Query == q.Name {
 			w.address(q.Executor.Control)
@@ -295,14 +308,12 @@ func (c *Core) know(q *Query) {
 
 func (c *Core) start(s *Start) {
 	q := c.queries[s.Query]
-	if q == nil || q.closed || s.N <= 0 {
+	if q == nil || q.closed {
 		return
 	}
-	if q.missing == 0 {
-		q.wantSince, q.told = c.now, ""
+	for _, capacity := range s.Capacities {
+		c.ask(q, capacity)
 	}
-	q.missing += s.N
-	c.reviveDue = true
 }
 
 func (c *Core) closeQuery(e *Close) {
@@ -310,7 +321,7 @@ func (c *Core) closeQuery(e *Close) {
 	if q == nil {
 		return
 	}
-	q.missing, q.moving, q.closed = 0, 0, true
+	q.wants, q.closed = nil, true
 	if e.Kill {
 		c.killAll(func(w *worker) bool { return w.rec.Query == e.Query })
 	}
@@ -319,8 +330,8 @@ func (c *Core) closeQuery(e *Close) {
 func (c *Core) retain(r *Retain) {
 	c.killAll(func(w *worker) bool { return !slices.Contains(r.Queries, w.rec.Query) })
 	for name, q := range c.queries {
-		if !slices.Contains(r.Queries, name) && q.missing > 0 {
-			q.missing, q.moving, q.closed = 0, 0, true
+		if !slices.Contains(r.Queries, name) && len(q.wants) > 0 {
+			q.wants, q.closed = nil, true
 		}
 	}
 }
@@ -338,6 +349,7 @@ type place struct{ query, agent string }
 
 func (c *Core) add(w *worker) {
 	c.workers[w.id], c.order = w, nil
+	w.key = w.rec.Capacity.resources().String()
 	c.on[w.rec.Agent]++
 	c.onQuery[place{w.rec.Query, w.rec.Agent}]++
 }

@@ -3,15 +3,19 @@ package mesos
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	pb "github.com/mesos/mesos-go/api/v1/lib"
+
+	"sluice/dataflow"
 )
 
-// Need is what each worker of a query takes of an agent. What it names is for the whole worker: the
-// executor's own share is part of it.
+// Need is what a worker takes of an agent. What it names is for the whole worker: the executor's own share is
+// part of it.
 type Need struct {
 	CPUs   float64
 	MemMB  float64
@@ -53,6 +57,35 @@ func (n Need) Validate() error {
 	return errors.Join(errs...)
 }
 
+// with is what a worker takes that has a capacity beside what every worker takes. An error says that no agent
+// can have both.
+func (n Need) with(c dataflow.Resources) (Need, error) {
+	n.CPUs += c.CPUs
+	n.MemMB += megabytes(c.Mem)
+	n.DiskMB += megabytes(c.Disk)
+	n.GPUs += c.GPUs
+	n.Ports += c.Ports
+	if len(c.Attributes) == 0 {
+		return n, nil
+	}
+	own := n.Attributes
+	n.Attributes = maps.Clone(own)
+	if n.Attributes == nil {
+		n.Attributes = map[string]string{}
+	}
+	for _, a := range c.Attributes {
+		if value, ok := own[a.Name]; ok && value != a.Value {
+			return n, fmt.Errorf("mesos: attribute %s must be %q for every worker (--mesos-attributes) and %q for an operator: no agent is both",
+				a.Name, value, a.Value)
+		}
+		n.Attributes[a.Name] = a.Value
+	}
+	return n, nil
+}
+
+// megabytes are bytes as Mesos counts them, to the thousandth, rounded up.
+func megabytes(bytes int64) float64 { return math.Ceil(float64(bytes)/(1<<20)*1000) / 1000 }
+
 // text says what is needed, without attributes.
 func (n Need) text() string {
 	parts := []string{number(n.CPUs) + " cpus", number(n.MemMB) + " MB of mem"}
@@ -68,17 +101,13 @@ func (n Need) text() string {
 	return strings.Join(parts, ", ")
 }
 
-// attributeText is "attribute rack=r1 and zone=a", "" if none is asked for.
-func (n Need) attributeText() string {
-	if len(n.Attributes) == 0 {
-		return ""
+// String says what is needed: "2 cpus, 64 MB of mem, attribute rack=r1".
+func (n Need) String() string {
+	text := n.text()
+	for _, name := range slices.Sorted(maps.Keys(n.Attributes)) {
+		text += ", attribute " + name + "=" + n.Attributes[name]
 	}
-	var parts []string
-	for name, value := range n.Attributes {
-		parts = append(parts, name+"="+value)
-	}
-	slices.Sort(parts)
-	return "attribute " + strings.Join(parts, " and ")
+	return text
 }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

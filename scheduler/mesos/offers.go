@@ -2,17 +2,11 @@ package mesos
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	pb "github.com/mesos/mesos-go/api/v1/lib"
 	sched "github.com/mesos/mesos-go/api/v1/lib/scheduler"
-
-	work "sluice/executor/mesos"
-	"sluice/scheduler"
 )
 
 // offered is the offers of one event that can be used together: those of one agent to one role.
@@ -65,17 +59,21 @@ func (c *Core) accept(g *offered, refuse time.Duration) {
 
 // group puts offers together and notes their agents.
 func (c *Core) group(list []pb.Offer) []*offered {
+	type key struct {
+		agent *agent
+		role  string
+	}
 	var groups []*offered
+	at := map[key]*offered{}
 	for i := range list {
 		o := &list[i]
-		a := c.see(o)
-		role := o.GetAllocationInfo().GetRole()
-		at := slices.IndexFunc(groups, func(g *offered) bool { return g.agent == a && g.role == role })
-		if at < 0 {
-			at = len(groups)
-			groups = append(groups, &offered{agent: a, role: role, attrs: o.Attributes})
+		k := key{c.see(o), o.GetAllocationInfo().GetRole()}
+		g := at[k]
+		if g == nil {
+			g = &offered{agent: k.agent, role: k.role, attrs: o.Attributes}
+			at[k] = g
+			groups = append(groups, g)
 		}
-		g := groups[at]
 		g.ids = append(g.ids, o.ID)
 		g.pool = append(g.pool, newPool([]*pb.Offer{o})...)
 	}
@@ -99,13 +97,15 @@ const (
 	tooLittle
 	avoided
 	maintained
+	forGPUs // left to workers that need some
 )
 
-// judge says whether a worker of a query may be launched on what an agent offers.
-func (c *Core) judge(q *query, g *offered) verdict {
+// judge says whether a wanted worker may be launched on what an agent offers. Sharing says that the agent may have one
+// of the query already.
+func (c *Core) judge(q *query, w *want, g *offered, sharing bool) verdict {
 	v := verdict{at: c.now}
-	switch attr, short := q.need.wrongAttribute(g.attrs), g.pool.shortage(q.need); {
-	case len(q.need.Roles) > 0 && !slices.Contains(q.need.Roles, g.role):
+	switch attr, short := w.need.wrongAttribute(g.attrs), g.pool.shortage(w.need); {
+	case len(w.need.Roles) > 0 && !slices.Contains(w.need.Roles, g.role):
 		v.kind, v.text = wrongRole, "offers for role "+g.role
 	case attr != "":
 		v.kind, v.text = notAsNeeded, "does not have attribute "+attr
@@ -115,8 +115,10 @@ func (c *Core) judge(q *query, g *offered) verdict {
 		v.kind, v.text = avoided, "has failed several times"
 	case short != "":
 		v.kind, v.text = tooLittle, short
-	case c.onQuery[place{q.name, g.agent.id}] > 0 && !c.mayShare(q):
+	case c.onQuery[place{q.name, g.agent.id}] > 0 && !sharing:
 		v.kind, v.text = inUse, "has a worker of the query already"
+	case w.need.GPUs == 0 && g.pool.has("gpus") > 0 && c.now.Sub(w.since) < c.cfg.Patience:
+		v.kind, v.text = forGPUs, "has gpus, and is left to workers that need some for a while"
 	}
 	return v
 }
@@ -141,111 +143,76 @@ func (c *Core) mayShare(q *query) bool {
 	return len(agents) == 1
 }
 
-// place launches workers of a query on what is offered, on the agents first that have the fewest workers.
+// place launches workers of a query on what is offered: as many as can be, each on an agent of its own unless they may
+// share one.
 func (c *Core) place(q *query, groups []*offered) {
-	for c.wants(q) {
-		var best *offered
-		for _, g := range groups {
-			v := c.judge(q, g)
-			q.verdicts[g.agent.id] = v
-			if v.kind == fits && (best == nil || c.compare(g, best) < 0) {
-				best = g
+	if !c.wants(q) {
+		return
+	}
+	sharing := c.mayShare(q)
+	wants := slices.DeleteFunc(slices.Clone(q.wants), func(w *want) bool { return w.never != "" })
+	fits, n := make([][]*offered, len(wants)), make([]int, len(wants))
+	for i, w := range wants {
+		fits[i], n[i] = c.fitting(q, w, groups, sharing), w.n
+	}
+	m := newMatch(fits, n)
+	for i, w := range wants {
+		for _, g := range m.chosen(i) {
+			c.launch(q, w, g)
+		}
+	}
+	for _, w := range wants {
+		for sharing && w.n > 0 {
+			fits := c.fitting(q, w, groups, sharing)
+			if len(fits) == 0 {
+				break
 			}
+			c.launch(q, w, fits[0])
 		}
-		if best == nil {
-			return
+	}
+	for _, w := range q.wants {
+		for _, g := range groups {
+			w.verdicts[g.agent.id] = c.judge(q, w, g, sharing)
 		}
-		c.launch(q, best)
 	}
 }
 
-func (c *Core) compare(a, b *offered) int {
-	return cmp.Or(cmp.Compare(c.on[a.agent.id], c.on[b.agent.id]), cmp.Compare(a.agent.id, b.agent.id))
-}
-
-// launch plans a worker. It is stored, with where and from what, before ACCEPT is said.
-func (c *Core) launch(q *query, g *offered) {
-	c.next++
-	q.missing--
-	q.moving = max(q.moving-1, 0)
-	id := fmt.Sprintf("w%d-%s", c.next, c.cfg.NewID())
-	t := g.pool.take(q.need)
-	w := &worker{id: scheduler.WorkerID(id), asked: true, answered: true, nextKill: c.now, rec: workerRecord{
-		Query: q.name, Framework: c.id, Agent: g.agent.id, Hostname: g.agent.hostname, Offers: offerTexts(g.ids),
-		Resources: q.need.text(), Ports: t.ports, Began: c.now,
-	}}
-	c.add(w)
-	c.saveWorker(w)
-	g.tasks = append(g.tasks, c.task(q, w, t))
-}
-
-func offerTexts(ids []pb.OfferID) (out []string) {
-	for _, id := range ids {
-		out = append(out, id.Value)
+// fitting are the offers that are good for a wanted worker: agents first on which none has failed of late, then those
+// with the fewest workers. One with GPUs comes last if none is needed.
+func (c *Core) fitting(q *query, w *want, groups []*offered, sharing bool) []*offered {
+	type candidate struct {
+		*offered
+		gpus   milli
+		failed int
+	}
+	var list []candidate
+	for _, g := range groups {
+		if c.judge(q, w, g, sharing).kind != fits {
+			continue
+		}
+		x := candidate{offered: g, failed: c.failures(g.agent)}
+		if w.need.GPUs == 0 {
+			x.gpus = g.pool.has("gpus")
+		}
+		list = append(list, x)
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int {
+		return cmp.Or(
+			cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.failed, b.failed), cmp.Compare(c.on[a.agent.id], c.on[b.agent.id]),
+			cmp.Compare(a.agent.id, b.agent.id),
+		)
+	})
+	out := make([]*offered, len(list))
+	for i, x := range list {
+		out[i] = x.offered
 	}
 	return out
-}
-
-// task is a worker as Mesos sees it. Its executor has its name, so that two never differ under one name.
-func (c *Core) task(q *query, w *worker, t taken) pb.TaskInfo {
-	id, shell, title := string(w.id), true, "worker of "+q.name
-	grace := pb.DurationInfo{Nanoseconds: c.cfg.KillGrace.Nanoseconds()}
-	command := &pb.CommandInfo{Shell: &shell, Value: &q.executor.Command}
-	for _, uri := range q.executor.URIs {
-		command.URIs = append(command.URIs, pb.CommandInfo_URI{Value: uri})
-	}
-	for _, name := range sortedKeys(q.executor.Env) {
-		value := q.executor.Env[name]
-		if command.Environment == nil {
-			command.Environment = &pb.Environment{}
-		}
-		command.Environment.Variables = append(command.Environment.Variables, pb.Environment_Variable{Name: name, Value: &value})
-	}
-	return pb.TaskInfo{
-		Name: title, TaskID: pb.TaskID{Value: id}, AgentID: pb.AgentID{Value: w.rec.Agent}, Resources: t.task,
-		Executor: &pb.ExecutorInfo{
-			Type: pb.ExecutorInfo_CUSTOM, ExecutorID: pb.ExecutorID{Value: id}, Name: &title, Source: &q.name,
-			Command: command, Resources: t.executor, ShutdownGracePeriod: &grace,
-		},
-		Data: c.workOf(q, w),
-	}
-}
-
-func (c *Core) workOf(q *query, w *worker) []byte {
-	data, err := json.Marshal(work.Work{
-		Worker: string(w.id), Control: q.executor.Control, Ports: w.rec.Ports, Silence: c.cfg.Silence, Margin: c.cfg.Margin,
-	})
-	if err != nil {
-		c.alert(q.name, fmt.Sprintf("mesos: what worker %s is to do cannot be written: %v", w.id, err))
-	}
-	return data
-}
-
-func sortedKeys(m map[string]string) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// wants says whether workers of a query may be launched now.
-func (c *Core) wants(q *query) bool { return q.missing > 0 && !c.now.Before(q.notBefore) }
-
-func (c *Core) wanting() bool {
-	for _, q := range c.queries {
-		if c.wants(q) {
-			return true
-		}
-	}
-	return false
 }
 
 // reviveAgain is after how long REVIVE is said again if something is wanted still: it may have been lost.
 const reviveAgain = time.Minute
 
-// demand tells the master whether offers are wanted, and the users what is missing.
+// demand tells the master whether offers are wanted.
 func (c *Core) demand() {
 	wanting := c.wanting()
 	switch {
@@ -256,59 +223,4 @@ func (c *Core) demand() {
 		c.call(&sched.Call{Type: sched.Call_REVIVE})
 		c.suppressed, c.reviveDue, c.revived = false, false, c.now
 	}
-	for _, q := range c.byName() {
-		c.tellMissing(q)
-	}
-}
-
-// missingAgain is after how long the user is told again what is missing.
-const missingAgain = 5 * time.Minute
-
-func (c *Core) tellMissing(q *query) {
-	if !c.wants(q) || c.now.Sub(q.wantSince) < c.cfg.Patience {
-		return
-	}
-	text := c.missingText(q)
-	if text == q.told && c.now.Sub(q.toldAt) < missingAgain || c.now.Sub(q.toldAt) < c.cfg.Patience {
-		return
-	}
-	q.told, q.toldAt = text, c.now
-	c.alert(q.name, text)
-}
-
-// missingText says what a query needs and why no agent has it.
-func (c *Core) missingText(q *query) string {
-	agents := "agents"
-	if q.need.attributeText() != "" {
-		agents += " with " + q.need.attributeText()
-	}
-	have := 0
-	for _, w := range c.workers {
-		if w.rec.Query == q.name && w.rec.Killed.IsZero() {
-			have++
-		}
-	}
-	text := fmt.Sprintf("the query needs %s on each of %d distinct %s and has %d; ", q.need.text(), have+q.missing, agents, have)
-	count := map[verdictKind]int{}
-	var lacks []string
-	offer := 0
-	for _, a := range c.sortedAgents() {
-		v, ok := q.verdicts[a.id]
-		if !ok || v.at.Before(q.wantSince) || c.now.Sub(v.at) > reviveAgain+c.cfg.Patience {
-			continue
-		}
-		offer++
-		count[v.kind]++
-		if v.kind != fits && len(lacks) < 5 {
-			lacks = append(lacks, fmt.Sprintf("%s %s", a.hostname, v.text))
-		}
-	}
-	if offer == 0 {
-		return text + "no agent offers anything"
-	}
-	text += fmt.Sprintf("%d agents offer, %d have enough", offer, count[fits]+count[inUse])
-	if len(lacks) > 0 {
-		text += ": " + strings.Join(lacks, "; ")
-	}
-	return text
 }

@@ -11,6 +11,7 @@ import (
 	pb "github.com/mesos/mesos-go/api/v1/lib"
 	sched "github.com/mesos/mesos-go/api/v1/lib/scheduler"
 
+	"sluice/dataflow"
 	"sluice/scheduler"
 )
 
@@ -24,6 +25,8 @@ type randomRun struct {
 	offers int
 	open   map[string]pool   // what each offer holds
 	agents map[string]string // of each worker that was launched
+	wanted map[place]int     // what each query wants of each capacity, before an event
+	has    map[string]dataflow.Resources
 	stored map[string][]byte
 	ended  map[scheduler.WorkerID]bool
 	log    []string
@@ -33,7 +36,7 @@ func TestRandomEvents(t *testing.T) {
 	for seed := range uint64(300) {
 		r := &randomRun{
 			t: t, r: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), agents: map[string]string{}, open: map[string]pool{},
-			stored: map[string][]byte{}, ended: map[scheduler.WorkerID]bool{},
+			stored: map[string][]byte{}, ended: map[scheduler.WorkerID]bool{}, has: map[string]dataflow.Resources{},
 		}
 		r.begin()
 		for range 300 {
@@ -46,7 +49,7 @@ func TestRandomEvents(t *testing.T) {
 }
 
 func (r *randomRun) begin() {
-	cfg := Config{User: "root", Name: "sluice", NewID: func() string { r.ids++; return fmt.Sprint("t", r.ids) }}
+	cfg := Config{User: "root", Name: "sluice", GPUs: r.r.IntN(4) > 0, NewID: func() string { r.ids++; return fmt.Sprint("t", r.ids) }}
 	core, actions, err := NewCore(cfg, maps.Clone(r.stored), r.now)
 	if err != nil {
 		r.t.Fatal(err)
@@ -58,9 +61,44 @@ func (r *randomRun) begin() {
 			r.t.Errorf("worker %s was forgotten", id)
 		}
 	}
-	for _, q := range []string{"p", "q"} {
-		r.handle(Event{Query: &Query{Name: q, Need: Need{CPUs: 1, MemMB: 64, Ports: r.r.IntN(3)}, Executor: ExecutorSpec{Command: "x", Control: "c"}}})
+	for _, w := range core.workers {
+		if got := w.rec.Capacity.resources(); got.String() != r.has[string(w.id)].String() {
+			r.t.Errorf("worker %s has %s for another scheduler, and had %s", w.id, got, r.has[string(w.id)])
+		}
 	}
+	for _, q := range []string{"p", "q"} {
+		need := Need{CPUs: 1, MemMB: 64, Ports: r.r.IntN(3)}
+		if r.r.IntN(3) == 0 {
+			need.Attributes = map[string]string{"media": "ssd"}
+		}
+		r.handle(Event{Query: &Query{Name: q, Need: need, Executor: ExecutorSpec{Command: "x", Control: "c"}}})
+	}
+}
+
+// capacities are those of some workers.
+func (r *randomRun) capacities() (list []dataflow.Resources) {
+	for range r.r.IntN(4) {
+		c := dataflow.Resources{CPUs: float64(r.r.IntN(3)) / 4, Mem: int64(r.r.IntN(2)) << 25, Ports: r.r.IntN(2)}
+		switch r.r.IntN(5) {
+		case 0:
+			c.GPUs = 1 + r.r.IntN(2)
+		case 1:
+			c.Attributes = []dataflow.Attribute{{Name: "media", Value: r.one("ssd", "disk")}}
+		case 2:
+			c = dataflow.Resources{}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// attributes are those of an agent, always.
+func attributesOf(agent string) []pb.Attribute {
+	media := "disk"
+	if agent < "A3" {
+		media = "ssd"
+	}
+	return []pb.Attribute{{Name: "media", Type: pb.TEXT, Text: &pb.Value_Text{Value: media}}}
 }
 
 func (r *randomRun) one(of ...string) string { return of[r.r.IntN(len(of))] }
@@ -87,9 +125,11 @@ func (r *randomRun) step() {
 	case n < 50:
 		r.offer()
 	case n < 60:
-		r.handle(Event{Start: &Start{r.one("p", "q", "other"), r.r.IntN(4)}})
-	case n < 65:
+		r.handle(Event{Start: &Start{r.one("p", "q", "other"), r.capacities()}})
+	case n < 64:
 		r.handle(Event{Kill: scheduler.WorkerID(r.worker())})
+	case n < 65:
+		r.handle(Event{Unable: scheduler.WorkerID(r.worker())})
 	case n < 67:
 		r.handle(Event{Lost: &Lost{r.core.sub - int64(r.r.IntN(2)), "lost"}})
 	case n < 68:
@@ -159,12 +199,13 @@ func (r *randomRun) offer() {
 	e := &sched.Event_Offers{}
 	for range 1 + r.r.IntN(4) {
 		r.offers++
-		cpus, mem := float64(r.r.IntN(5)), float64(r.r.IntN(200))
+		cpus, mem, agent := float64(r.r.IntN(5)), float64(r.r.IntN(200)), r.agent()
 		e.Offers = append(e.Offers, pb.Offer{
-			ID: pb.OfferID{Value: fmt.Sprint("O", r.offers)}, AgentID: pb.AgentID{Value: r.agent()}, Hostname: "h",
+			ID: pb.OfferID{Value: fmt.Sprint("O", r.offers)}, AgentID: pb.AgentID{Value: agent}, Hostname: "h", Attributes: attributesOf(agent),
 			Resources: []pb.Resource{
 				{Name: "cpus", Type: new(pb.SCALAR), Scalar: &pb.Value_Scalar{Value: cpus}},
 				{Name: "mem", Type: new(pb.SCALAR), Scalar: &pb.Value_Scalar{Value: mem}},
+				{Name: "gpus", Type: new(pb.SCALAR), Scalar: &pb.Value_Scalar{Value: float64(max(0, r.r.IntN(5)-2))}},
 				{Name: "ports", Type: new(pb.RANGES), Ranges: &pb.Value_Ranges{Range: []pb.Value_Range{{Begin: 10, End: 9 + uint64(r.r.IntN(4))}}}},
 			},
 		})
@@ -176,13 +217,31 @@ func (r *randomRun) offer() {
 
 func (r *randomRun) handle(e Event) {
 	e.Now, e.Jitter = r.now, r.r.Float64()
+	r.wanted = r.wants()
 	r.check(&e, r.core.Handle(e))
+}
+
+// wants is how many workers of each capacity the queries want.
+func (r *randomRun) wants() map[place]int {
+	m := map[place]int{}
+	for _, q := range r.core.queries {
+		for _, w := range q.wants {
+			m[place{q.name, w.key}] = w.n
+			if w.n <= 0 || w.moving > w.n {
+				r.t.Errorf("%s wants %d, of which %d move", q.name, w.n, w.moving)
+			}
+		}
+	}
+	return m
 }
 
 // check looks at what follows from an event.
 func (r *randomRun) check(e *Event, actions []Action) {
 	s := &script{t: r.t, now: r.now, stored: map[string][]byte{}}
 	s.print(actions)
+	if r.wanted == nil {
+		r.wanted = map[place]int{}
+	}
 	r.log = append(r.log, fmt.Sprintf("%s %+v", r.now.Format("15:04:05"), e), s.b.String())
 	answered, acknowledged, stored := map[string]int{}, 0, ""
 	for _, a := range actions {
@@ -217,6 +276,15 @@ func (r *randomRun) check(e *Event, actions []Action) {
 		return
 	}
 	r.complete(e.Received.Event, answered, acknowledged)
+	if e.Received.Event.Type != sched.Event_OFFERS {
+		return
+	}
+	now := r.wants()
+	for of, n := range r.wanted { // without those that have been launched
+		if now[of] < n {
+			r.t.Errorf("%s wanted %d of %q after the launches, and wants %d", of.query, n, of.agent, now[of])
+		}
+	}
 }
 
 // answers notes which offers a call answers.
@@ -236,7 +304,7 @@ func (r *randomRun) answers(c *sched.Call, answered map[string]int) {
 			r.launched(&t)
 			taken = append(append(taken, t.Resources...), t.Executor.Resources...)
 		}
-		for _, name := range []string{"cpus", "mem", "ports"} {
+		for _, name := range []string{"cpus", "mem", "gpus", "ports"} {
 			if taken.has(name) > offered.has(name) {
 				r.t.Errorf("%v %s are taken of %v", taken.has(name).float(), name, offered.has(name).float())
 			}
@@ -254,6 +322,9 @@ func (r *randomRun) launched(t *pb.TaskInfo) {
 	}
 	r.agents[id] = t.AgentID.Value
 	w := r.core.workers[workerID(id)]
+	if w != nil {
+		r.enough(t, w)
+	}
 	for _, x := range r.core.sorted() {
 		if w != nil && x != w && x.rec.Query == w.rec.Query && x.rec.Agent == w.rec.Agent {
 			r.t.Errorf("%s and %s of one query are on %s", x.id, id, x.rec.Agent)
@@ -274,5 +345,37 @@ func (r *randomRun) complete(e *sched.Event, answered map[string]int, acknowledg
 	}
 	if e.Update != nil && acknowledged != want {
 		r.t.Errorf("%d acknowledgements of %+v", acknowledged, e.Update.Status)
+	}
+}
+
+// enough says whether a worker that is launched was wanted, and has what it is to have.
+func (r *randomRun) enough(t *pb.TaskInfo, w *worker) {
+	capacity := w.rec.Capacity.resources()
+	r.has[string(w.id)] = capacity
+	of := place{w.rec.Query, w.key}
+	if r.wanted[of]--; r.wanted[of] < 0 {
+		r.t.Errorf("%s, with %s, is launched and not wanted", w.id, capacity)
+	}
+	base := r.core.queries[w.rec.Query].need
+	got := append(append(pool{}, t.Resources...), t.Executor.Resources...)
+	for _, a := range []amount{
+		{"cpus", toMilli(base.CPUs + capacity.CPUs)}, {"mem", toMilli(base.MemMB) + 1000*milli(capacity.Mem>>20)}, {"gpus", 1000 * milli(capacity.GPUs)},
+		{"ports", 1000 * milli(base.Ports+capacity.Ports)},
+	} {
+		if got.has(a.name) != a.milli {
+			r.t.Errorf("%s gets %v %s and needs %v", w.id, got.has(a.name).float(), a.name, a.float())
+		}
+	}
+	if len(w.rec.Ports) != base.Ports || len(w.rec.Operators) != capacity.Ports {
+		r.t.Errorf("%s has ports %v, and %v for operators", w.id, w.rec.Ports, w.rec.Operators)
+	}
+	media := attributesOf(t.AgentID.Value)[0].Text.Value
+	if m := base.Attributes["media"]; m != "" && m != media {
+		r.t.Errorf("%s is on %s, with media %s", w.id, t.AgentID.Value, media)
+	}
+	for _, a := range capacity.Attributes {
+		if a.Value != media {
+			r.t.Errorf("%s is on %s, with media %s", w.id, t.AgentID.Value, media)
+		}
 	}
 }

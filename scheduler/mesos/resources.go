@@ -24,6 +24,9 @@ func usable(r *pb.Resource) bool {
 	return r.Disk == nil && r.Revocable == nil && r.Shared == nil && r.ProviderID == nil
 }
 
+// lastPort bounds ranges, which are only used of ports.
+const lastPort = math.MaxUint16
+
 // newPool copies the usable resources of offers.
 func newPool(offers []*pb.Offer) pool {
 	var p pool
@@ -38,6 +41,9 @@ func newPool(offers []*pb.Offer) pool {
 			}
 			if r.Ranges != nil {
 				r.Ranges = &pb.Value_Ranges{Range: slices.Clone(r.Ranges.Range)}
+				for j := range r.Ranges.Range {
+					r.Ranges.Range[j].End = min(r.Ranges.Range[j].End, lastPort)
+				}
 			}
 			p = append(p, r)
 		}
@@ -105,8 +111,8 @@ const (
 )
 
 // take takes a need, of which there must be enough. Reserved resources are taken first, as they come
-// before others in the order of reserved.
-func (p pool) take(n Need) taken {
+// before others in the order of reserved, and ports that are to be avoided last.
+func (p pool) take(n Need, avoid func(port uint64) bool) taken {
 	slices.SortStableFunc(p, func(a, b pb.Resource) int { return reserved(&b) - reserved(&a) })
 	cpus, mem := min(executorCPUs, toMilli(n.CPUs)/2), min(executorMem, toMilli(n.MemMB)/2)
 	t := taken{executor: append(p.scalar("cpus", cpus), p.scalar("mem", mem)...)}
@@ -121,7 +127,7 @@ func (p pool) take(n Need) taken {
 		}
 		t.task = append(t.task, p.scalar(a.name, a.milli)...)
 	}
-	ports, taken := p.takePorts(n.Ports)
+	ports, taken := p.takePorts(n.Ports, avoid)
 	t.task, t.ports = append(t.task, ports...), taken
 	return t
 }
@@ -152,32 +158,64 @@ func (p pool) scalar(name string, want milli) (out []pb.Resource) {
 	return out
 }
 
-func (p pool) takePorts(n int) (out []pb.Resource, ports []uint64) {
-	for i := range p {
-		r := &p[i]
-		if r.Name != "ports" || r.Ranges == nil {
-			continue
-		}
-		var piece []pb.Value_Range
-		for len(ports) < n && len(r.Ranges.Range) > 0 {
-			first := &r.Ranges.Range[0]
-			if first.Begin > first.End {
-				r.Ranges.Range = r.Ranges.Range[1:]
-				continue
+// takePorts takes n ports, of which there must be as many. Those to be avoided come last.
+func (p pool) takePorts(n int, avoid func(port uint64) bool) (out []pb.Resource, ports []uint64) {
+	of := make([][]uint64, len(p)) // the ports taken of each resource
+	for _, last := range []bool{false, true} {
+		for i := range p {
+			if r := &p[i]; r.Name == "ports" && r.Ranges != nil {
+				before := len(ports)
+				ports = appendPorts(ports, n, r.Ranges.Range, func(port uint64) bool { return avoid(port) == last })
+				of[i] = append(of[i], ports[before:]...)
 			}
-			if last := len(piece) - 1; last >= 0 && piece[last].End+1 == first.Begin {
-				piece[last].End = first.Begin
-			} else {
-				piece = append(piece, pb.Value_Range{Begin: first.Begin, End: first.Begin})
-			}
-			ports = append(ports, first.Begin)
-			first.Begin++
-		}
-		if len(piece) > 0 {
-			part := *r
-			part.Ranges = &pb.Value_Ranges{Range: piece}
-			out = append(out, part)
 		}
 	}
+	for i := range p {
+		if len(of[i]) == 0 {
+			continue
+		}
+		part := p[i]
+		rest, piece := cutPorts(part.Ranges.Range, of[i])
+		p[i].Ranges = &pb.Value_Ranges{Range: rest}
+		part.Ranges = &pb.Value_Ranges{Range: piece}
+		out = append(out, part)
+	}
 	return out, ports
+}
+
+// appendPorts adds the ports of ranges that are good, until there are n.
+func appendPorts(ports []uint64, n int, ranges []pb.Value_Range, good func(uint64) bool) []uint64 {
+	for _, r := range ranges {
+		for port := r.Begin; port <= r.End && len(ports) < n; port++ {
+			if good(port) {
+				ports = append(ports, port)
+			}
+		}
+	}
+	return ports
+}
+
+// cutPorts takes ports out of ranges: what is left of them, and what was taken.
+func cutPorts(ranges []pb.Value_Range, ports []uint64) (rest, taken []pb.Value_Range) {
+	ports = slices.Sorted(slices.Values(ports))
+	for _, r := range ranges {
+		for _, port := range ports {
+			if port < r.Begin || port > r.End {
+				continue
+			}
+			if port > r.Begin {
+				rest = append(rest, pb.Value_Range{Begin: r.Begin, End: port - 1})
+			}
+			r.Begin = port + 1
+			if last := len(taken) - 1; last >= 0 && taken[last].End+1 == port {
+				taken[last].End = port
+			} else {
+				taken = append(taken, pb.Value_Range{Begin: port, End: port})
+			}
+		}
+		if r.Begin <= r.End {
+			rest = append(rest, r)
+		}
+	}
+	return rest, taken
 }

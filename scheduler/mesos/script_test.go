@@ -13,6 +13,7 @@ import (
 	pb "github.com/mesos/mesos-go/api/v1/lib"
 	sched "github.com/mesos/mesos-go/api/v1/lib/scheduler"
 
+	"sluice/dataflow"
 	"sluice/scheduler"
 )
 
@@ -37,7 +38,8 @@ type script struct {
 // The events are, with the last subscription meant:
 //
 //	query q [cpus=1] [mem=64] [ports=2] [gpus=1] [ATTRIBUTE=VALUE] [roles=a,b] [shared] [control=ADDR]
-//	start q 2 | kill W | close q [kill] | retain q ... | forget q | leader
+//	start q 2 [cpus=1] [mem=64] [disk=64] [gpus=1] [ports=2] [ATTRIBUTE=VALUE] ; 1 ...    capacities
+//	kill W | unable W | close q [kill] | retain q ... | forget q | leader
 //	pass 5s [step=1s]        time goes by, with heartbeats
 //	silence 5s [step=1s]     time goes by, without
 //	subscribed | lost TEXT | error TEXT | refused TEXT
@@ -104,13 +106,11 @@ func (s *script) event(words []string) {
 	case "query":
 		s.query(words[1:])
 	case "start":
-		n, err := strconv.Atoi(words[2])
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.handle(Event{Start: &Start{words[1], n}})
+		s.start(words[1:])
 	case "kill":
 		s.handle(Event{Kill: scheduler.WorkerID(words[1])})
+	case "unable":
+		s.handle(Event{Unable: scheduler.WorkerID(words[1])})
 	case "close":
 		s.handle(Event{Close: &Close{words[1], len(words) > 2}})
 	case "retain":
@@ -223,6 +223,36 @@ func (s *script) query(words []string) {
 	s.handle(Event{Query: q})
 }
 
+// start asks for workers, each with a capacity, with mem and disk in MB.
+func (s *script) start(words []string) {
+	e := &Start{Query: words[0]}
+	for one := range strings.SplitSeq(strings.Join(words[1:], " "), ";") {
+		words := strings.Fields(one)
+		m, names := options(words[1:])
+		var c dataflow.Resources
+		for _, name := range names {
+			switch name {
+			case "cpus":
+				c.CPUs = s.float(m[name])
+			case "mem":
+				c.Mem = int64(s.float(m[name])) << 20
+			case "disk":
+				c.Disk = int64(s.float(m[name])) << 20
+			case "gpus":
+				c.GPUs = int(s.float(m[name]))
+			case "ports":
+				c.Ports = int(s.float(m[name]))
+			default:
+				c.Attributes = append(c.Attributes, dataflow.Attribute{Name: name, Value: m[name]})
+			}
+		}
+		for range int(s.float(words[0])) {
+			e.Capacities = append(e.Capacities, c)
+		}
+	}
+	s.handle(Event{Start: e})
+}
+
 func (s *script) pass(words []string) {
 	m, _ := options(words[1:])
 	step := time.Second
@@ -303,7 +333,11 @@ func (s *script) update(words []string) {
 
 func (s *script) workers() {
 	for _, w := range s.core.sorted() {
-		fmt.Fprintf(&s.b, "%s of %s on %s: %s\n", w.id, w.rec.Query, w.rec.Agent, recordText(w.rec))
+		fmt.Fprintf(&s.b, "%s of %s on %s: %s", w.id, w.rec.Query, w.rec.Agent, recordText(w.rec))
+		if c := w.rec.Capacity.resources(); !c.IsZero() {
+			fmt.Fprintf(&s.b, ", with %s", c)
+		}
+		s.b.WriteString("\n")
 	}
 }
 
@@ -378,7 +412,11 @@ func callText(c *sched.Call) string {
 	case sched.Call_ACCEPT:
 		text += " " + idsText(c.Accept.OfferIDs) + ":"
 		for _, t := range c.Accept.Operations[0].Launch.TaskInfos {
-			text += fmt.Sprintf(" %s on %s (task %s; executor %s)", t.TaskID.Value, t.AgentID.Value, resourcesText(t.Resources), resourcesText(t.Executor.Resources))
+			text += fmt.Sprintf(" %s on %s (task %s; executor %s", t.TaskID.Value, t.AgentID.Value, resourcesText(t.Resources), resourcesText(t.Executor.Resources))
+			for _, v := range t.Executor.Command.GetEnvironment().GetVariables() {
+				text += fmt.Sprintf("; %s=%s", v.Name, v.GetValue())
+			}
+			text += ")"
 		}
 		text += ", refuse " + refuseText(c.Accept.Filters)
 	case sched.Call_DECLINE:

@@ -71,7 +71,7 @@ func (c *Core) again(w *worker) {
 	c.remove(w)
 	c.do(Action{Save: &Save{Path: workersPath + "/" + string(w.id)}})
 	if q := c.queries[w.rec.Query]; q != nil && !q.closed && w.asked && w.rec.Killed.IsZero() {
-		c.start(&Start{Query: q.name, N: 1})
+		c.ask(q, w.rec.Capacity.resources())
 		return
 	}
 	c.do(Action{Ended: &Ended{Query: w.rec.Query, ID: w.id, Status: "was never launched"}})
@@ -118,7 +118,7 @@ func (c *Core) replaceUnborn(w *worker) {
 	w.markKilled(c.now)
 	c.due = true
 	if q := c.queries[w.rec.Query]; q != nil && !q.closed {
-		c.start(&Start{Query: q.name, N: 1})
+		c.ask(q, w.rec.Capacity.resources())
 	}
 }
 

@@ -32,7 +32,9 @@ type workerRecord struct {
 	Hostname  string    `json:"hostname"`
 	Offers    []string  `json:"offers"`
 	Resources string    `json:"resources"`
-	Ports     []uint64  `json:"ports,omitempty"`
+	Capacity  capacity  `json:"capacity,omitzero"`        // beside what each worker of the query takes
+	Ports     []uint64  `json:"ports,omitempty"`          // for itself: it listens at the first
+	Operators []uint64  `json:"operator_ports,omitempty"` // those of its capacity
 	Began     time.Time `json:"began"`
 	State     string    `json:"state,omitempty"` // as Mesos says; "" before it has said anything. May be older.
 	Killed    time.Time `json:"killed,omitzero"`
@@ -44,10 +46,12 @@ type workerRecord struct {
 type worker struct {
 	id       scheduler.WorkerID
 	rec      workerRecord
+	key      string // of its capacity
 	asked    bool   // by the scheduler that runs now, which waits for it
 	answered bool   // Mesos has told its state since the subscription, or will not
 	uuid     string // of the last update that was handled
 	exit     string // how its executor ended
+	quick    int    // how many ended soon in a row up to this one, since it cannot run the query; else 0
 	nextKill time.Time
 	kills    int    // how often KILL was said since the subscription
 	control  string // where it should look for the scheduler, "" if that is known to it
@@ -229,9 +233,9 @@ func (c *Core) end(w *worker, status string, blame bool) {
 	c.remove(w)
 	c.do(Action{Save: &Save{Path: workersPath + "/" + string(w.id)}})
 	q := c.queries[w.rec.Query]
-	quick := 0
-	if q != nil {
-		quick = c.countQuick(q, w)
+	quick := w.quick
+	if q != nil && quick == 0 {
+		quick = c.endedQuick(q, w)
 	}
 	if blame {
 		c.blame(w)
@@ -242,15 +246,22 @@ func (c *Core) end(w *worker, status string, blame bool) {
 	c.do(Action{Ended: &Ended{Query: w.rec.Query, ID: w.id, Status: status, Quick: quick}})
 }
 
-// countQuick counts workers in a row that ended soon after their start without having been told to, and makes
-// the next one wait.
-func (c *Core) countQuick(q *query, w *worker) int {
+// endedQuick counts a worker that has ended, if that was soon after its start and without having been told to.
+func (c *Core) endedQuick(q *query, w *worker) int {
 	if !w.rec.Killed.IsZero() || c.now.Sub(w.rec.Began) > c.cfg.QuickEnd {
 		q.quick = 0
+		clear(q.unable)
 		return 0
 	}
+	c.countQuick(q)
+	return q.quick
+}
+
+// countQuick counts workers in a row that were of no use, and makes the next one wait.
+func (c *Core) countQuick(q *query) time.Duration {
 	q.quick++
 	pause := min(c.cfg.QuickFirst<<min(q.quick-1, 16), c.cfg.QuickMax)
-	q.notBefore = c.now.Add(time.Duration(float64(pause) * (0.5 + c.jitter/2)))
-	return q.quick
+	pause = time.Duration(float64(pause) * (0.5 + c.jitter/2))
+	q.notBefore = c.now.Add(pause)
+	return pause
 }

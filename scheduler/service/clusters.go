@@ -2,8 +2,10 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"sluice/dataflow"
 	"sluice/scheduler/shell"
 	"sluice/scheduler/store"
 )
@@ -12,6 +14,8 @@ import (
 type Clusters interface {
 	// Place makes room for the workers of a query. id is never used for another query.
 	Place(ctx context.Context, p PlaceOptions) (*Place, error)
+	// Check says why no worker could ever run a task that needs resources, nil if one may.
+	Check(task dataflow.Resources) error
 	// Retain ends the workers of all queries but these, that an earlier leader has started.
 	Retain(ids []string)
 	// About describes the cluster, for status.
@@ -45,4 +49,14 @@ type Place struct {
 	Cluster func(control string) (shell.Cluster, error)
 	// Close gives up the place. Workers that cannot run on without this process have then ended.
 	Close func()
+}
+
+// checkTasks says which task of a query no worker could ever run.
+func checkTasks(c Clusters, tasks []*dataflow.Task) error {
+	for _, t := range tasks {
+		if err := c.Check(t.Resources); err != nil {
+			return fmt.Errorf("task %s cannot run on this cluster: %w", t.Name, err)
+		}
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"sluice/dataflow"
 	"sluice/scheduler"
 	"sluice/scheduler/local"
 	"sluice/scheduler/shell"
@@ -63,6 +64,9 @@ func (l *localClusters) Place(_ context.Context, p PlaceOptions) (*Place, error)
 		},
 	}, nil
 }
+
+// Check implements Clusters: all workers have what this machine has.
+func (l *localClusters) Check(dataflow.Resources) error { return nil }
 
 // Retain implements Clusters: no worker outlives its scheduler.
 func (l *localClusters) Retain([]string) {}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"sluice/dataflow"
 	"sluice/scheduler/mesos"
 	"sluice/scheduler/shell"
 	"sluice/scheduler/store"
@@ -17,7 +18,7 @@ type Mesos struct {
 	Options mesos.Options
 	// Detect finds the leading master, if Options name none.
 	Detect func() (Detector, error)
-	// Need is what a worker takes.
+	// Need is what every worker takes, beside what its tasks need.
 	Need mesos.Need
 	// Executor is how agents start a worker that connects to control.
 	Executor func(control string) mesos.ExecutorSpec
@@ -74,6 +75,9 @@ func (m *mesosClusters) Place(_ context.Context, p PlaceOptions) (*Place, error)
 		Close: func() {},
 	}, nil
 }
+
+// Check implements Clusters.
+func (m *mesosClusters) Check(task dataflow.Resources) error { return m.framework.Check(m.o.Need, task) }
 
 // Retain implements Clusters.
 func (m *mesosClusters) Retain(ids []string) { m.framework.Retain(ids...) }

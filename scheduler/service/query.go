@@ -187,6 +187,10 @@ func (q *query) compile() (*Compiled, error) {
 
 // runOn runs the query on workers.
 func (q *query) runOn(c *Compiled, core *coreStore, isNew bool) error {
+	// Options of the cluster may have changed since the query was submitted.
+	if err := checkTasks(q.r.clusters, c.Config.Query.Tasks); err != nil {
+		return err
+	}
 	place, err := q.r.clusters.Place(q.ctx, PlaceOptions{ID: q.id, State: q.record().Dir})
 	if err != nil {
 		return err

@@ -50,6 +50,9 @@ func (s *Service) Submit(ctx context.Context, sub *api.Submission) (*api.Query, 
 	if !possibleName.MatchString(name) {
 		return nil, api.Errorf(api.BadRequest, "a query cannot be called %q: a name has up to 64 letters, digits, \"-\", \"_\" and \".\", and begins with a letter or a digit; choose one with name", name)
 	}
+	if err := checkTasks(r.clusters, c.Config.Query.Tasks); err != nil {
+		return nil, api.Errorf(api.BadRequest, "%v", err)
+	}
 	q := newQuery(r, r.newID(name))
 	q.rec = record{
 		Name: name, Submission: &own, Graph: c.Deploy.Graph, State: api.Running, Submitted: time.Now().UTC(),

@@ -1,0 +1,211 @@
+package mesos
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sluice/dataflow"
+)
+
+// want is workers of a query that are to be launched and to have the same.
+type want struct {
+	key      string
+	capacity dataflow.Resources
+	need     Need   // that of the query, with the capacity
+	never    string // why no agent can ever give that, "" if one may
+	n        int    // workers to launch
+	moving   int    // those of them that are to replace workers on agents that are to be maintained
+	since    time.Time
+	verdicts map[string]verdict // what the last offers of each agent lacked
+}
+
+// capacity is dataflow.Resources as it is stored.
+type capacity struct {
+	CPUs       float64 `json:"cpus,omitempty"`
+	Mem        int64   `json:"mem,omitempty"`
+	Disk       int64   `json:"disk,omitempty"`
+	GPUs       int     `json:"gpus,omitempty"`
+	Ports      int     `json:"ports,omitempty"`
+	Attributes []value `json:"attributes,omitempty"`
+}
+
+// value is an attribute's.
+type value struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// IsZero is for encoding.
+func (c capacity) IsZero() bool { return c.resources().IsZero() }
+
+func newCapacity(r dataflow.Resources) capacity {
+	c := capacity{CPUs: r.CPUs, Mem: r.Mem, Disk: r.Disk, GPUs: r.GPUs, Ports: r.Ports}
+	for _, a := range r.Attributes {
+		c.Attributes = append(c.Attributes, value(a))
+	}
+	return c
+}
+
+func (c capacity) resources() dataflow.Resources {
+	r := dataflow.Resources{CPUs: c.CPUs, Mem: c.Mem, Disk: c.Disk, GPUs: c.GPUs, Ports: c.Ports}
+	for _, a := range c.Attributes {
+		r.Attributes = append(r.Attributes, dataflow.Attribute(a))
+	}
+	return r
+}
+
+// compareCapacities puts what fewest agents can be expected to have first.
+func compareCapacities(a, b dataflow.Resources) int {
+	return cmp.Or(
+		cmp.Compare(b.GPUs, a.GPUs), cmp.Compare(len(b.Attributes), len(a.Attributes)), cmp.Compare(b.CPUs, a.CPUs),
+		cmp.Compare(b.Mem, a.Mem), cmp.Compare(b.Disk, a.Disk), cmp.Compare(b.Ports, a.Ports),
+	)
+}
+
+// find gives the want with a key, nil if there is none.
+func (q *query) find(key string) *want {
+	for _, w := range q.wants {
+		if w.key == key {
+			return w
+		}
+	}
+	return nil
+}
+
+// ask wants one more worker of a query.
+func (c *Core) ask(q *query, capacity dataflow.Resources) *want {
+	c.reviveDue = true
+	if len(q.wants) == 0 {
+		q.wantSince, q.told = c.now, ""
+	}
+	w := q.find(capacity.String())
+	if w == nil {
+		w = &want{key: capacity.String(), capacity: capacity, since: c.now, verdicts: map[string]verdict{}}
+		c.measure(q, w)
+		at, _ := slices.BinarySearchFunc(q.wants, w, func(a, b *want) int {
+			return cmp.Or(compareCapacities(a.capacity, b.capacity), cmp.Compare(a.key, b.key))
+		})
+		q.wants = slices.Insert(q.wants, at, w)
+	}
+	w.n++
+	return w
+}
+
+// measure says what a wanted worker takes in all.
+func (c *Core) measure(q *query, w *want) {
+	need, err := c.cfg.of(q.need, w.capacity)
+	w.need, w.never = need, ""
+	if err != nil {
+		w.never = strings.TrimPrefix(err.Error(), "mesos: ")
+	}
+}
+
+// less wants one worker less.
+func (q *query) less(w *want) {
+	w.n--
+	if w.n <= 0 {
+		q.wants = slices.DeleteFunc(slices.Clone(q.wants), func(x *want) bool { return x == w })
+	}
+}
+
+// wants says whether workers of a query may be launched now.
+func (c *Core) wants(q *query) bool {
+	return !c.now.Before(q.notBefore) && slices.ContainsFunc(q.wants, func(w *want) bool { return w.never == "" })
+}
+
+func (c *Core) wanting() bool {
+	for _, q := range c.queries {
+		if c.wants(q) {
+			return true
+		}
+	}
+	return false
+}
+
+// missingAgain is after how long the user is told again what is missing.
+const missingAgain = 5 * time.Minute
+
+// tellMissing tells the user what is missing for a while, when that changes.
+func (c *Core) tellMissing(q *query) {
+	if len(q.wants) == 0 || c.now.Before(q.notBefore) || c.now.Sub(q.wantSince) < c.cfg.Patience || c.now.Sub(q.toldAt) < c.cfg.Patience {
+		return
+	}
+	text := c.missingText(q)
+	if text == q.told && c.now.Sub(q.toldAt) < missingAgain {
+		return
+	}
+	q.told, q.toldAt = text, c.now
+	c.alert(q.name, text)
+}
+
+// Bounds of an alert.
+const (
+	mostWants = 4 // different workers that are told of
+	mostLacks = 5 // agents for each
+)
+
+// missingText says which workers a query lacks, and why no agent has what they need.
+func (c *Core) missingText(q *query) string {
+	have, missing := 0, 0
+	for _, w := range c.workers {
+		if w.rec.Query == q.name && w.rec.Killed.IsZero() {
+			have++
+		}
+	}
+	for _, w := range q.wants {
+		missing += w.n
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "the query has %d of %d workers, on distinct agents", have, have+missing)
+	for _, w := range q.wants[:min(len(q.wants), mostWants)] {
+		missing -= w.n
+		which := "a worker"
+		if w.n > 1 {
+			which = fmt.Sprintf("%d workers", w.n)
+		}
+		fmt.Fprintf(&b, ". Missing: %s with %s; %s", which, w.need, c.lacks(w))
+	}
+	if missing > 0 {
+		fmt.Fprintf(&b, ". Missing: %d more of other kinds", missing)
+	}
+	return b.String()
+}
+
+// lacks says why no agent is good for a wanted worker.
+func (c *Core) lacks(w *want) string {
+	if w.never != "" {
+		return "can never be had: " + w.never
+	}
+	count := map[verdictKind]int{}
+	var texts []string
+	offer, bad := 0, 0
+	for _, a := range c.sortedAgents() {
+		v, ok := w.verdicts[a.id]
+		if !ok || v.at.Before(w.since) || c.now.Sub(v.at) > reviveAgain+c.cfg.Patience {
+			continue
+		}
+		offer++
+		count[v.kind]++
+		if v.kind == fits {
+			continue
+		}
+		bad++
+		if len(texts) < mostLacks {
+			texts = append(texts, fmt.Sprintf("agent %s %s", a.hostname, v.text))
+		}
+	}
+	if offer == 0 {
+		return "no agent offers anything"
+	}
+	text := fmt.Sprintf("%d agents offer, %d have enough", offer, count[fits]+count[inUse])
+	if more := bad - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d others", more))
+	}
+	if len(texts) > 0 {
+		text += ": " + strings.Join(texts, "; ")
+	}
+	return text
+}

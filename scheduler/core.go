@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"sluice/dataflow"
 	"sluice/metaquery"
 )
 
@@ -30,8 +31,10 @@ type Core struct {
 	deployed   bool // tasks may be launched
 	done       bool
 
-	starting  int   // workers that have been asked for and are not up
-	startFrom int64 // before which no more are asked for
+	slots     []slot               // one for each worker that is wanted
+	needs     bool                 // there are tasks that need resources
+	starting  []dataflow.Resources // of workers that have been asked for and are not up
+	startFrom int64                // before which no more are asked for
 
 	snapshots map[string][]metaquery.Snapshot // by state key, above the checkpoint
 	frontiers map[string]int64                // by sink
@@ -75,6 +78,7 @@ func New(cfg Config, rec *Record) (*Core, []Action) {
 		frontiers: make(map[string]int64), addrs: make(map[string]address), alerted: make(map[string]bool),
 		changed: true, dirty: true,
 	}
+	c.fillSlots()
 	if rec != nil {
 		c.rec = *rec.Clone()
 		c.collecting = !cfg.Fresh
@@ -87,6 +91,9 @@ func New(cfg Config, rec *Record) (*Core, []Action) {
 		c.endCollecting()
 	}
 	c.save()
+	if !c.rec.Finished {
+		c.alertMore()
+	}
 	if !c.collecting && !c.rec.Finished {
 		c.askWorkers()
 	}
@@ -104,9 +111,9 @@ func (c *Core) Handle(e Event) []Action {
 		c.endStragglers(e)
 		return c.take()
 	case e.Worker != nil:
-		c.hear(e.Worker.ID, e.Worker.Addr)
+		c.welcome(e.Worker)
 	case e.Gone != "":
-		c.gone(e.Gone)
+		c.gone(e.Gone, e.Had)
 	case e.Alive != nil:
 		c.alive(e.Alive)
 	case e.Report != nil:
@@ -161,6 +168,7 @@ func (c *Core) tick() {
 		c.endCollecting()
 	}
 	c.repeat()
+	c.forgetEnded()
 }
 
 // advance does all that has become possible.
@@ -181,6 +189,7 @@ func (c *Core) advance() {
 		return
 	}
 	if !c.collecting {
+		c.bind()
 		c.askWorkers()
 		c.place()
 	}
@@ -212,8 +221,14 @@ func (c *Core) take() []Action {
 	return a
 }
 
-// alert tells the user something once.
+// mostAlerted bounds the texts that are remembered.
+const mostAlerted = 1000
+
+// alert tells the user something once, or again after very much else.
 func (c *Core) alert(text string) {
+	if len(c.alerted) >= mostAlerted {
+		clear(c.alerted)
+	}
 	if !c.alerted[text] {
 		c.alerted[text] = true
 		c.do(Action{Alert: text})

@@ -30,6 +30,26 @@
 // nevertheless, since there are too few, the user is alerted. Each standby has a worker too, where it
 // would be launched, but for it nothing runs.
 //
+// # Resources
+//
+// Tasks that need resources (dataflow.Task.Resources) have a home: Capacities lays them out over the workers, and the
+// query asks for one worker for each home, which has what the tasks there need together (Action.Start). The layout
+// depends on the tasks alone, so that every term has the same. Tasks whose attributes contradict each other are never
+// at home together, and tasks that must be apart only where there are not enough workers; then those that should be
+// spread are, and amounts are made equal, the largest first. If attributes ask for more workers than Config.Workers,
+// there are more, and the user is alerted.
+//
+// A worker that comes up gets a home that has no worker: one whose tasks it runs already, as it may in a new term; else
+// one for which it has just enough; else one for which it has more. If there is none, and nothing runs there, it is
+// ended: it could keep the one that is wanted from being started. When a worker ends another one is asked for.
+//
+// A task is put where the worker has what it needs beside all tasks that are there or at home there, whether they run
+// or are standbys. So its home has room for it at any time, and what is left over is there for others. The task waits
+// where nobody has room; status and, after ten liveness bounds, an alert say what it needs. Cores are shares, and can be
+// overcommitted: a task that has waited for one liveness bound goes where only cores are too few, and goes home when the
+// worker is there, unless it has a source, of which it is not known whether it can be read again, or state without
+// checkpoints. Tasks that need nothing go to any worker.
+//
 // The consumers of a channel need not be launched before its producer: a channel goes nowhere (target-addr
 // "") until its consumer is launched.
 //
@@ -110,7 +130,7 @@
 //
 // # What is not covered
 //
-// Tasks other than copies do not move once they run: a worker that comes late gets those that are launched
-// later. A source that cannot be read again is not known as such. Changes are settings; those of the graph
+// Tasks other than copies, and those that share too few cores, do not move once they run: a worker that comes late gets
+// those that are launched later. That tasks do not use more than they say is left to the cluster. A source that cannot be read again is not known as such. Changes are settings; those of the graph
 // are not made here.
 package scheduler

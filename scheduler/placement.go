@@ -17,6 +17,7 @@ func (c *Core) place() {
 	}
 	c.deployed = true
 	c.moveApart()
+	c.moveHome()
 	for _, s := range c.sides {
 		c.failOver(s)
 	}
@@ -37,7 +38,7 @@ func (c *Core) reserve(t *task) {
 	if t.worker != "" {
 		return
 	}
-	if w, s := c.choose(t); w != nil && s.apart == 0 {
+	if w, s := c.choose(t, false); w != nil && s.apart == 0 {
 		t.worker = w.id
 	}
 }
@@ -49,9 +50,25 @@ func (c *Core) moveApart() {
 		if !t.live || t.stateful && !c.cfg.Checkpoints || !slices.ContainsFunc(t.copies, func(u *task) bool { return c.carries(u, t) }) {
 			continue
 		}
-		if w, s := c.choose(t); w != nil && s.apart == 0 {
+		if w, s := c.choose(t, false); w != nil && s.apart == 0 {
 			c.fail(t, false)
 			return
+		}
+	}
+}
+
+// moveHome gives up a task that is where there is not enough for all, if its home is there by now. If only cores are
+// too few, those stay of which it is not known that they go on with what they had: sources, and state without
+// checkpoints.
+func (c *Core) moveHome() {
+	for _, t := range c.tasks {
+		if !t.live || t.home < 0 {
+			continue
+		}
+		w, home := c.workers[t.worker], c.workers[c.slots[t.home].worker]
+		stays := t.sources || t.stateful && !c.cfg.Checkpoints
+		if home.up() && w != home && !c.fits(t, w, stays) && c.fits(t, home, false) {
+			c.fail(t, false)
 		}
 	}
 }
@@ -64,14 +81,23 @@ func (c *Core) carries(u, t *task) bool {
 // enoughWorkers tells whether the first launches may begin: all workers are there, or waiting for more of
 // them has been long enough.
 func (c *Core) enoughWorkers() bool {
-	n := len(c.sorted())
-	return n >= c.cfg.Workers || n > 0 && c.now-c.began >= c.cfg.Gather
+	return c.full() || len(c.sorted()) > 0 && c.now-c.began >= c.cfg.Gather
 }
 
 // settleDown finds a worker for a task that is to run.
 func (c *Core) settleDown(t *task) {
-	w, s := c.choose(t)
-	if w == nil || s.apart > 0 && c.mayWait(t) || c.crowded(t, s) {
+	w, s := c.choose(t, false)
+	if w == nil && c.mayShare(t) {
+		if w, s = c.choose(t, true); w != nil {
+			c.alert(fmt.Sprintf("task %s shares the cores of worker %s, which has not as many free as it needs: no other one has them", t.Name, w.id))
+		}
+	}
+	if w == nil {
+		c.alertLack(t)
+		return
+	}
+	atHome := t.home >= 0 && t.home == w.slot
+	if s.apart > 0 && c.mayWait(t) || !atHome && c.crowded(t, s) {
 		return
 	}
 	if s.apart > 0 {
@@ -84,9 +110,16 @@ func (c *Core) settleDown(t *task) {
 	}
 }
 
+// alertLack tells the user of a task that has waited for long.
+func (c *Core) alertLack(t *task) {
+	if needs := c.lacks(t); needs != "" && c.now-t.waiting >= patience*c.cfg.Liveness {
+		c.alert(fmt.Sprintf("task %s waits: it needs %s, and no worker has that free", t.Name, needs))
+	}
+}
+
 // mayWait tells whether a task can wait for a worker that is being started: a copy of it does its work.
 func (c *Core) mayWait(t *task) bool {
-	if len(c.sorted()) >= c.cfg.Workers || c.now-t.waiting >= patience*c.cfg.Liveness {
+	if c.full() || c.now-t.waiting >= patience*c.cfg.Liveness {
 		return false
 	}
 	return slices.ContainsFunc(t.copies, func(u *task) bool { return c.active(u) && u.worker != "" })
@@ -96,7 +129,7 @@ func (c *Core) mayWait(t *task) bool {
 // moments, than with the best there is: that one has more than one task beyond its share already. Else all that
 // a failure of several workers leaves without one would end up with the first that is left, and stay there.
 func (c *Core) crowded(t *task, s score) bool {
-	if c.starting == 0 || len(c.sorted()) >= c.cfg.Workers || c.now-t.waiting >= c.cfg.Liveness {
+	if len(c.starting) == 0 || c.full() || c.now-t.waiting >= c.cfg.Liveness {
 		return false
 	}
 	active := 0
@@ -105,7 +138,7 @@ func (c *Core) crowded(t *task, s score) bool {
 			active++
 		}
 	}
-	share := (active + c.cfg.Workers - 1) / c.cfg.Workers
+	share := (active + len(c.slots) - 1) / len(c.slots)
 	return s.load > 2*(share+1)
 }
 
@@ -120,22 +153,27 @@ func (s score) compare(o score) int {
 	return cmp.Or(cmp.Compare(s.apart, o.apart), cmp.Compare(s.spread, o.spread), cmp.Compare(s.load, o.load))
 }
 
-// choose finds the best worker; nil if there is none.
-func (c *Core) choose(t *task) (*worker, score) {
+// choose finds the best worker that has room; nil if there is none. With shared, it may have too few cores.
+func (c *Core) choose(t *task, shared bool) (*worker, score) {
 	var best *worker
 	var least score
 	for _, w := range c.sorted() {
-		if s := c.score(t, w.id); best == nil || s.compare(least) < 0 {
+		if !c.fits(t, w, shared) {
+			continue
+		}
+		if s := c.score(t, w); best == nil || s.compare(least) < 0 {
 			best, least = w, s
 		}
 	}
 	return best, least
 }
 
-func (c *Core) score(t *task, id WorkerID) score {
+// score counts the tasks of a worker, and those that wait for it as their home.
+func (c *Core) score(t *task, w *worker) score {
 	var s score
 	for _, u := range c.tasks {
-		if u == t || u.worker != id {
+		awaited := u.worker == "" && u.home >= 0 && u.home == w.slot
+		if u == t || u.worker != w.id && !awaited {
 			continue
 		}
 		s.load++
@@ -145,23 +183,11 @@ func (c *Core) score(t *task, id WorkerID) score {
 		if t.Apart(u.Task) {
 			s.apart++
 		}
-		if t.spreadFrom(u) {
+		if spread(t.Task, u.Task) {
 			s.spread++
 		}
 	}
 	return s
-}
-
-// spreadFrom tells whether two tasks should be spread over workers.
-func (t *task) spreadFrom(u *task) bool {
-	for _, p := range t.Placement {
-		for _, q := range u.Placement {
-			if p.Group == q.Group && p.Label != q.Label && p.Spread && q.Spread {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // unprotected tells whether a pattern promises a second copy of a task, or a prepared standby, and there

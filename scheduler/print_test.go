@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sluice/dataflow"
 	"sluice/metaquery"
 	"sluice/scheduler"
 )
@@ -20,7 +21,7 @@ func (s *script) print(actions []scheduler.Action) {
 			fmt.Fprintf(&s.b, "save%s\n", recordText(s.saved, a.Save))
 			s.saved = a.Save
 		case a.Start != nil:
-			fmt.Fprintf(&s.b, "start %d\n", len(a.Start))
+			fmt.Fprintf(&s.b, "start %s\n", capacitiesText(a.Start))
 		case a.Kill != "":
 			fmt.Fprintf(&s.b, "kill %s\n", a.Kill)
 		case a.Launch != nil:
@@ -43,6 +44,19 @@ func (s *script) print(actions []scheduler.Action) {
 			fmt.Fprintf(&s.b, "done %+v\n", *a.Done)
 		}
 	}
+}
+
+// capacitiesText is how many there are, and what they are if any is more than nothing.
+func capacitiesText(list []dataflow.Resources) string {
+	texts, nothing := make([]string, len(list)), true
+	for i, r := range list {
+		texts[i] = r.String()
+		nothing = nothing && r.IsZero()
+	}
+	if nothing {
+		return strconv.Itoa(len(list))
+	}
+	return fmt.Sprintf("%d: %s", len(list), strings.Join(texts, "; "))
 }
 
 func idText(id metaquery.TaskID) string { return id.Task + "/" + strconv.FormatInt(id.Gen, 10) }

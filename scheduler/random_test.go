@@ -22,7 +22,7 @@ type world struct {
 	keys    map[string][]string // state keys of each task
 	sinks   map[string][]string
 	workers []*process
-	wanted  int // workers that are to be started
+	wanted  []dataflow.Resources // workers that are to be started
 	saved   *scheduler.Record
 	store   map[int64]bool // decisions
 	asked   map[int64]bool // decisions that the term has asked for
@@ -37,10 +37,12 @@ type world struct {
 // process is a worker: it hears what is sent to it when it is heard itself.
 type process struct {
 	id      scheduler.WorkerID
+	has     dataflow.Resources
 	dead    bool
 	silent  bool
-	killed  bool // it has been told to end, or will be
-	told    bool // Gone has been said since
+	killed  bool            // it has been told to end, or will be
+	told    bool            // Gone has been said since
+	greeted *scheduler.Core // the last one to which it has come up
 	inbox   []scheduler.Action
 	running map[string]*runner
 }
@@ -99,7 +101,7 @@ func (w *world) do(actions []scheduler.Action, n int) {
 		case a.Save != nil:
 			w.save(a.Save)
 		case a.Start != nil:
-			w.wanted += len(a.Start)
+			w.wanted = append(w.wanted, a.Start...)
 		case a.Kill != "":
 			p := w.process(a.Kill)
 			p.killed, p.told = true, false
@@ -174,6 +176,7 @@ func (w *world) checkLaunch(l *scheduler.TaskLaunch) {
 		w.t.Fatalf("%v is launched, and %d recorded", l.ID, w.saved.Generations[l.ID.Task])
 	}
 	w.checkOrders(l.Orders)
+	w.checkRoom(l)
 	for _, ch := range w.cfg.Query.Channels {
 		if ch.FromTask.Name == l.ID.Task && l.ID.Gen > 1 {
 			w.checkFence(ch.ToTask.Name, l.ID)
@@ -186,6 +189,33 @@ func (w *world) checkLaunch(l *scheduler.TaskLaunch) {
 		if r := p.running[l.ID.Task]; r != nil && !p.dead {
 			w.t.Fatalf("%v is launched while %v runs on %s", l.ID, r.id, p.id)
 		}
+	}
+}
+
+// checkRoom: a worker has what the tasks there need together. Cores may be shared.
+func (w *world) checkRoom(l *scheduler.TaskLaunch) {
+	p := w.process(l.Worker)
+	there := []metaquery.TaskID{l.ID}
+	for _, r := range p.running {
+		there = append(there, r.id)
+	}
+	for _, a := range p.inbox {
+		if a.Launch != nil {
+			there = append(there, a.Launch.ID)
+		}
+	}
+	var held dataflow.Resources
+	for _, id := range there {
+		if w.saved.Generations[id.Task] != id.Gen || p.ends(id) {
+			continue
+		}
+		var agree bool
+		if held, agree = held.Together(w.cfg.Query.Task(id.Task).Resources); !agree {
+			w.t.Fatalf("%v is launched on %s, where attributes contradict each other: %v", l.ID, p.id, there)
+		}
+	}
+	if !p.has.Covers(held.WithoutCPUs()) {
+		w.t.Fatalf("%v is launched on %s, which has %v, and %v need %v", l.ID, p.id, p.has, there, held)
 	}
 }
 
@@ -240,15 +270,48 @@ func (p *process) pump() {
 	p.inbox = nil
 }
 
+// start lets one of the workers come up that are wanted, or end before.
 func (w *world) start() {
-	w.wanted--
-	p := &process{id: scheduler.WorkerID(fmt.Sprintf("w%02d", len(w.workers)+1)), running: make(map[string]*runner)}
+	i := rapid.IntRange(0, len(w.wanted)-1).Draw(w.t, "wanted")
+	has := w.wanted[i]
+	w.wanted = slices.Delete(w.wanted, i, i+1)
+	p := w.newProcess(has)
+	if !w.healing && rapid.IntRange(0, 7).Draw(w.t, "early") == 7 {
+		w.die(p)
+		return
+	}
+	w.up(p)
+}
+
+func (w *world) newProcess(has dataflow.Resources) *process {
+	p := &process{id: scheduler.WorkerID(fmt.Sprintf("w%02d", len(w.workers)+1)), has: has, running: make(map[string]*runner)}
 	w.workers = append(w.workers, p)
-	w.handle(scheduler.Event{Worker: &scheduler.WorkerUp{ID: p.id, Addr: string(p.id) + ":1"}})
+	return p
+}
+
+func (w *world) up(p *process) {
+	p.greeted = w.core
+	w.handle(scheduler.Event{Worker: &scheduler.WorkerUp{ID: p.id, Addr: string(p.id) + ":1", Capacity: p.has}})
+}
+
+// stranger is a worker that nobody has asked for, as if it had been started for an earlier form of the query: it
+// has what two of those that are wanted now have, or nothing.
+func (w *world) stranger() {
+	var has dataflow.Resources
+	all := scheduler.Capacities(w.cfg.Query, w.cfg.Workers)
+	for range rapid.IntRange(0, 2).Draw(w.t, "has") {
+		if sum, agree := has.Together(rapid.SampledFrom(all).Draw(w.t, "of")); agree {
+			has = sum
+		}
+	}
+	w.up(w.newProcess(has))
 }
 
 // alive lets a process hear and be heard.
 func (w *world) alive(p *process) {
+	for p.greeted != w.core {
+		w.up(p)
+	}
 	p.pump()
 	a := &scheduler.Alive{Worker: p.id, Addr: string(p.id) + ":1"}
 	for _, task := range slices.Sorted(maps.Keys(p.running)) {
@@ -297,8 +360,10 @@ func (w *world) step() {
 	living := w.living()
 	what := rapid.IntRange(0, 99).Draw(t, "what")
 	switch {
-	case what < 8 && w.wanted > 0:
+	case what < 8 && len(w.wanted) > 0:
 		w.start()
+	case what == 8:
+		w.stranger()
 	case what < 30:
 		w.now += rapid.Int64Range(10_000, 400_000).Draw(t, "time")
 		w.handle(scheduler.Event{Tick: true})
@@ -346,7 +411,7 @@ func (w *world) silence() {
 
 func (w *world) die(p *process) {
 	p.dead, p.told = true, true
-	w.handle(scheduler.Event{Gone: p.id})
+	w.handle(scheduler.Event{Gone: p.id, Had: p.has})
 }
 
 // heal lets nothing more fail, until the query is finished.
@@ -356,7 +421,7 @@ func (w *world) heal() {
 		if w.done != nil && w.done.Finished {
 			return
 		}
-		for w.wanted > 0 {
+		for len(w.wanted) > 0 {
 			w.start()
 		}
 		w.now += 100_000
@@ -391,6 +456,17 @@ func TestRandom(t *testing.T) {
 		{"checkpoint:count", "hot-standby:count"}, {"hot-standby:count", "partition:count:k=2"},
 	} {
 		queries = append(queries, compileQuery(t, rewritesOf(rewrites)))
+	}
+	for _, q := range [][]string{
+		{"hot-standby:count", `count <resources mem="1GB" cpus="1"/>`},
+		{"pipeline:late", `late <resources cpus="2"/>`, `sink <resources cpus="1"/>`, `source <resources cpus="1"/>`},
+		{"partition:count:k=2", `source <resources mem="3MB"/>`, `count <resources mem="2MB" disk="1GB"/>`, `sink <resources gpus="1"/>`},
+		{"standby:late", `source <resources attributes="rack=r1"/>`, `late <resources mem="1MB" attributes="rack=r2"/>`, `count <resources ports="2"/>`},
+		{"checkpoint:count", `source <resources attributes="rack=r1"/>`, `late <resources attributes="rack=r2"/>`, `count <resources attributes="rack=r3"/>`,
+			`sink <resources attributes="rack=r4"/>`},
+		{"hot-standby:count", `source <resources attributes="rack=r1"/>`, `count <resources mem="1GB" attributes="rack=r1"/>`},
+	} {
+		queries = append(queries, compileQuery(t, rewritesOf(q[:1]), q[1:]...))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, queries[rapid.IntRange(0, len(queries)-1).Draw(t, "query")], rapid.Bool().Draw(t, "checkpoints"))

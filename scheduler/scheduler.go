@@ -22,7 +22,7 @@ type Config struct {
 	Gather int64
 	// Fresh says that nothing of an earlier term runs any longer: a new term need not look for it.
 	Fresh bool
-	// Workers is how many workers are wanted, at least one.
+	// Workers is how many workers are wanted, at least one. There are more if Capacities says so.
 	Workers int
 	Off     protocol.Off // rules that are switched off, in simulations
 }
@@ -30,11 +30,13 @@ type Config struct {
 // WorkerID names a worker process; it is never used again.
 type WorkerID string
 
-// Event is what a Core is told. Exactly one field besides Now is set.
+// Event is what a Core is told. Exactly one field besides Now and Had is set.
 type Event struct {
 	Now    int64 // microseconds since 1970
 	Worker *WorkerUp
 	Gone   WorkerID // the process has ended: nothing of it runs any longer
+	// Had goes with Gone: what the worker was started with.
+	Had    dataflow.Resources
 	Report *TaskReport
 	// Alive says that a worker has been heard; what it runs, with the last report of each.
 	Alive *Alive

@@ -30,8 +30,18 @@ const spec = `<dataflow name="flights">
   %s
 </dataflow>`
 
-func compileQuery(t testing.TB, rewrites string) *dataflow.Physical {
-	g, diags := xmlspec.Parse("flights.xml", strings.NewReader(fmt.Sprintf(spec, rewrites)), func(string) (string, bool) { return "", false })
+func compileQuery(t testing.TB, rewrites string, needs ...string) *dataflow.Physical {
+	text := fmt.Sprintf(spec, rewrites)
+	for _, line := range needs {
+		name, resources, _ := strings.Cut(line, " ")
+		before, after, found := strings.Cut(text, fmt.Sprintf("<operator name=%q", name))
+		begin, rest, _ := strings.Cut(after, ">")
+		if !found {
+			t.Fatalf("no operator %q", name)
+		}
+		text = before + fmt.Sprintf("<operator name=%q", name) + begin + ">" + resources + rest
+	}
+	g, diags := xmlspec.Parse("flights.xml", strings.NewReader(text), func(string) (string, bool) { return "", false })
 	if !diags.HasErrors() {
 		diags = append(diags, dataflow.Resolve(g, catalog.Operators)...)
 	}
@@ -80,7 +90,8 @@ type script struct {
 
 // TestScripts runs the scripts of testdata. A script is made of blocks:
 //
-//	query hot-standby:count partition:late:k=2     makes the query, and prints its tasks
+//	query hot-standby:count partition:late:k=2     makes the query, and prints its tasks; each line below it,
+//	late <resources cpus="1"/>                     adds what an operator needs
 //	new [workers=2] [every=10] [checkpoints=off] [off=fence]    begins the first term
 //	restart                                        begins another term with what was saved last
 //	events                                         an event a line, printed with the actions that follow
@@ -88,7 +99,8 @@ type script struct {
 //
 // The events are
 //
-//	up w1 | gone w1 | alive w1 [TASK/GEN ...] | tick 100ms [times]
+//	up w1 [cpus=1] [mem=1GB] [gpus=1] [attributes=rack=r1]     what the worker was started with; also with gone
+//	gone w1 | alive w1 [TASK/GEN ...] | tick 100ms [times]
 //	pass 2s                                        with signs of life of all workers, all 200 ms
 //	report TASK/GEN [epoch=5] [begun=6] [cut=6] [snap=KEY:LO-HI:REF] [front=SINK:EPOCH] [vote=1|late|error] ...
 //	obey [TASK ...]                                the last orders have been obeyed, by all or these
@@ -104,7 +116,7 @@ func TestScripts(t *testing.T) {
 				for _, a := range d.CmdArgs {
 					list = append(list, a.String())
 				}
-				s.cfg.Query = compileQuery(t, rewritesOf(list))
+				s.cfg.Query = compileQuery(t, rewritesOf(list), nonEmpty(strings.Split(d.Input, "\n"))...)
 				return s.cfg.Query.Text()
 			case "new":
 				s.configure(d)
@@ -176,9 +188,9 @@ func (s *script) event(line string) {
 	e := scheduler.Event{Now: s.now}
 	switch words[0] {
 	case "up":
-		e.Worker = &scheduler.WorkerUp{ID: scheduler.WorkerID(words[1]), Addr: words[1] + ":1"}
+		e.Worker = &scheduler.WorkerUp{ID: scheduler.WorkerID(words[1]), Addr: words[1] + ":1", Capacity: s.capacity(words[2:])}
 	case "gone":
-		e.Gone = scheduler.WorkerID(words[1])
+		e.Gone, e.Had = scheduler.WorkerID(words[1]), s.capacity(words[2:])
 	case "alive":
 		e.Alive = &scheduler.Alive{Worker: scheduler.WorkerID(words[1]), Addr: words[1] + ":1"}
 		for _, w := range words[2:] {
@@ -217,6 +229,34 @@ func (s *script) event(line string) {
 		s.t.Fatalf("unknown event %q", line)
 	}
 	s.print(s.core.Handle(e))
+}
+
+func nonEmpty(lines []string) []string {
+	return slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" })
+}
+
+// capacity reads words as in <resources>.
+func (s *script) capacity(words []string) (r dataflow.Resources) {
+	for _, w := range words {
+		name, value, _ := strings.Cut(w, "=")
+		var err error
+		switch name {
+		case "cpus":
+			r.CPUs, err = dataflow.ParseCPUs(value)
+		case "mem":
+			r.Mem, err = dataflow.ParseByteSize(value)
+		case "gpus":
+			r.GPUs, err = dataflow.ParseCount(value, name, dataflow.MaxGPUs)
+		case "attributes":
+			r.Attributes, _ = dataflow.ParseAttributes(value)
+		default:
+			err = fmt.Errorf("unknown resource %q", w)
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return r
 }
 
 // pass lets time pass in which all workers that are up are alive, with what has been launched there.

@@ -36,7 +36,9 @@ type TaskStatus struct {
 	Epoch  int64 // the last one that it has ended
 	// Unprotected says that a pattern promises a second copy or a prepared standby, and none has caught up.
 	Unprotected bool
-	Report      metaquery.Report // the last one
+	// Lacks is what it needs if there is no worker that has it free.
+	Lacks  string
+	Report metaquery.Report // the last one
 }
 
 // TaskState is what a task does.
@@ -77,7 +79,7 @@ func (c *Core) Status() Status {
 	for _, t := range c.tasks {
 		s.Tasks = append(s.Tasks, TaskStatus{
 			Task: t.Name, Gen: c.gen(t), Worker: t.worker, State: c.state(t), Role: c.role(t),
-			Epoch: t.report.Epoch, Unprotected: c.unprotected(t), Report: t.report,
+			Epoch: t.report.Epoch, Unprotected: c.unprotected(t), Lacks: c.lacks(t), Report: t.report,
 		})
 	}
 	return s
@@ -162,6 +164,9 @@ func (t TaskStatus) String() string {
 	fmt.Fprintf(&b, ", generation %d, %s, epoch %s", t.Gen, t.Role, epochText(t.Epoch))
 	if t.Unprotected {
 		b.WriteString(", unprotected")
+	}
+	if t.Lacks != "" {
+		fmt.Fprintf(&b, ", needs %s, which no worker has free", t.Lacks)
 	}
 	if n := t.Report.Received; n > 0 {
 		fmt.Fprintf(&b, ", %d rows received", n)

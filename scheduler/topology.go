@@ -20,6 +20,7 @@ type task struct {
 	stateful             bool    // has state that is lost without checkpoints
 	copies               []*task // other tasks that have a state key of it
 	side                 *side   // nil if no standby belongs to it
+	home                 int     // index of its slot if it needs resources, else -1
 
 	// worker is where the instance runs, where it is to be launched, or where a standby would be; "" if
 	// that is not known.

@@ -18,6 +18,10 @@ type worker struct {
 	heard  int64
 	listed int64                     // when it last said what it runs
 	runs   map[metaquery.TaskID]bool // what it said
+
+	capacity dataflow.Resources
+	measured bool // the capacity is known
+	slot     int  // whose place it takes; -1 for none
 }
 
 type workerState uint8
@@ -42,9 +46,11 @@ func (c *Core) sorted() []*worker {
 func (c *Core) hear(id WorkerID, addr string) *worker {
 	w := c.workers[id]
 	if w == nil {
-		w = &worker{id: id}
+		w = &worker{id: id, slot: -1}
 		c.workers[id] = w
-		c.starting = max(c.starting-1, 0)
+		if !c.needs {
+			c.measure(w, dataflow.Resources{})
+		}
 	}
 	if !w.up() {
 		return w
@@ -54,6 +60,13 @@ func (c *Core) hear(id WorkerID, addr string) *worker {
 		w.addr, c.dirty = addr, true
 	}
 	return w
+}
+
+// welcome takes a worker that is up.
+func (c *Core) welcome(up *WorkerUp) {
+	if w := c.hear(up.ID, up.Addr); w.up() && !w.measured {
+		c.measure(w, up.Capacity)
+	}
 }
 
 // alive compares what a worker runs with what it should.
@@ -108,17 +121,20 @@ func (c *Core) findSilent() {
 }
 
 // gone notes that a worker has ended.
-func (c *Core) gone(id WorkerID) {
+func (c *Core) gone(id WorkerID, had dataflow.Resources) {
 	w := c.workers[id]
 	if w == nil {
 		// It ended before it was up: not at once again.
-		c.workers[id] = &worker{id: id, state: ended}
-		c.starting = max(c.starting-1, 0)
+		c.workers[id] = &worker{id: id, state: ended, heard: c.now, slot: -1}
+		c.started(had)
 		c.startFrom = c.now + c.cfg.Liveness
 		return
 	}
 	was := w.state
-	w.state, w.runs = ended, nil
+	if was == up && !w.measured {
+		c.started(had)
+	}
+	w.state, w.runs, w.heard = ended, nil, c.now
 	if was == up {
 		c.alert(fmt.Sprintf("worker %s has ended; what it ran is launched elsewhere", w.id))
 		c.failAll(w)
@@ -133,13 +149,13 @@ func (c *Core) failAll(w *worker) {
 	}
 }
 
-// askWorkers asks for as many workers as are missing.
-func (c *Core) askWorkers() {
-	n := c.cfg.Workers - c.starting - len(c.sorted())
-	if n > 0 && c.now >= c.startFrom {
-		c.starting += n
-		c.do(Action{Start: make([]dataflow.Resources, n)})
-	}
+// forgetEnded forgets workers that have ended some time ago, so that nothing of them is under way any more. Where the
+// last instance of a sink was launched is of interest for longer.
+func (c *Core) forgetEnded() {
+	maps.DeleteFunc(c.workers, func(id WorkerID, w *worker) bool {
+		old := w.state == ended && c.now-w.heard >= patience*c.cfg.Liveness
+		return old && !slices.Contains(slices.Collect(maps.Values(c.rec.Workers)), id)
+	})
 }
 
 // endCollecting is where a new term begins to launch.
@@ -160,7 +176,7 @@ func (c *Core) endCollecting() {
 // killUnheard makes sure that a worker of an earlier term has ended.
 func (c *Core) killUnheard(id WorkerID) {
 	if id != "" && c.workers[id] == nil {
-		c.workers[id] = &worker{id: id, state: killed}
+		c.workers[id] = &worker{id: id, state: killed, slot: -1}
 		c.do(Action{Kill: id})
 	}
 }

@@ -62,8 +62,8 @@ time; network file systems do not do. Processes wait for each other's lock by tr
 # ZooKeeper
 
 	ROOT/values/a/b              the value of the path a/b; a node without data holds no value
-	ROOT/large/ID                what large values consist of: data is the path, and below it are
-	ROOT/large/ID/0000 ...       pieces of 512 KiB
+	ROOT/large/ID                a large value: data is the path; its version is 0 until it is marked for removal
+	ROOT/large/ID/0000 ...       its pieces of 512 KiB, if it is not in a file
 	ROOT/leaders/ID-0000000007   who leads or waits to: ephemeral, numbered; data is what it says of itself
 	ROOT/term                    "TERM CANDIDATE": the last term and the node that began it
 	ROOT/deletions               its version counts removals
@@ -76,10 +76,12 @@ is answered by one server from what it has, which may be behind, and so is one a
 not noticed that another one leads. Which of 2 to 20 server ticks the session
 timeout is, the servers decide, and what they grant counts.
 
-Values of more than 512 KiB are written in pieces before the transaction that names them, and the pieces of the value before are
-removed after it. A reader that finds pieces gone reads again. With Options.LargeDir the bytes are in a file ID there
-instead, sealed with the path, and all schedulers must see this directory. Pieces of processes that were killed in between are removed when
-the next term begins; files an hour later, with the first term that begins after that.
+Values of more than 512 KiB are large: they are written under an id of their own before the transaction that names it, and what is
+replaced is removed after it. With Options.LargeDir the bytes are in a file ID there, sealed with the path, and all schedulers
+must see this directory; else they are in pieces below the node of the id. That node is created first and removed last, by the leader in
+its term; so a stale leader gets no further than that node, writes no file and removes none. What is to be removed is marked, and
+the transaction that names an id checks that it is not. A reader that finds a large value gone reads again. What processes leave
+that are killed in between is removed when the next term begins. Files that have no node are left alone.
 
 Removals of up to 100 nodes are one transaction. Of more, those deepest down go first; the value that the call names
 is the last, so that an interrupted one can be repeated. Nodes that hold nothing any more are removed; List passes over any that is left.

@@ -30,7 +30,7 @@ func Candidates(ctx context.Context, s Store) ([]string, error) {
 	return names, err
 }
 
-// LargeValues are the ids of the large values that are kept in znodes.
+// LargeValues are the ids of the large values that there are, named or not.
 func LargeValues(ctx context.Context, s Store) ([]string, error) {
 	z := s.(*zkStore)
 	names, _, err := z.children(ctx, z.in(zkLarge))
@@ -41,6 +41,18 @@ func LargeValues(ctx context.Context, s Store) ([]string, error) {
 func LeavePieces(ctx context.Context, s Store, path string, value []byte) error {
 	z := s.(*zkStore)
 	return z.large.write(ctx, nil, newID(), path, value)
+}
+
+// RemoveUnnamed does what a leader does with a large value that it has seen to be of no use.
+func RemoveUnnamed(ctx context.Context, l Leadership, id, path string) error {
+	zl := l.(*zkLeadership)
+	return zl.c.z.large.removeUnnamed(ctx, zl.fence, id, path)
+}
+
+// Discard does what a leader does that has replaced a large value. It does not look whether it still leads.
+func Discard(ctx context.Context, l Leadership, id string) {
+	zl := l.(*zkLeadership)
+	zl.c.z.large.discard(ctx, &zkFence{zl.c.z, zl.term, make(chan struct{})}, id)
 }
 
 // Spoil overwrites what the node of a path holds.

@@ -49,8 +49,7 @@ type zkStore struct {
 	conn  *zkconn.Conn
 	root  string
 	acl   []zk.ACL
-	nodes *largeNodes
-	large largeValues // where large values are written: nodes, or files
+	large *largeValues
 	log   *slog.Logger
 
 	// deletions is the version of the node of that name that was seen last. What was read after it was
@@ -79,16 +78,10 @@ func OpenZooKeeper(ctx context.Context, hosts []string, root string, o Options) 
 		z.acl = zk.DigestACL(zk.PermAll, user, password)
 	}
 	z.life, z.end = context.WithCancel(context.Background())
-	z.nodes = &largeNodes{z}
-	z.large = z.nodes
-	if o.LargeDir != "" {
-		files, err := newLargeFiles(o.LargeDir)
-		if err != nil {
-			return nil, err
-		}
-		z.large = files
-	}
 	var err error
+	if z.large, err = openLargeValues(z, o.LargeDir); err != nil {
+		return nil, err
+	}
 	if z.conn, err = zkconn.Open(hosts, zkconn.Options{Session: o.Session, Auth: o.Auth, Log: o.Log}); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
@@ -158,7 +151,7 @@ func explain(path string, err error) error {
 	case errors.Is(err, zkconn.ErrClosed):
 		return ErrClosed
 	case errors.Is(err, zk.ErrNoAuth):
-		return fmt.Errorf("store: znode %s belongs to another user; name its user:password, or another root: %w", path, err)
+		return fmt.Errorf("store: znode %s belongs to another user, or the password is another one; name its user:password, or another path: %w", path, err)
 	}
 	return fmt.Errorf("store: znode %s: %w", path, err)
 }
@@ -345,17 +338,14 @@ func (z *zkStore) value(ctx context.Context, data []byte) ([]byte, error) {
 	}
 	switch s.kind {
 	case kindHere:
-	case z.large.kind():
-		if rest, err = z.large.read(ctx, s.id, s.length); err != nil {
-			return nil, err
-		}
 	case kindFile:
-		return nil, fmt.Errorf("the value is in a file; name the directory for large values (it is %s)", s.id)
+		rest, err = z.large.readFile(s.id, s.length)
 	default:
-		// Written while no directory for large values was named.
-		if rest, err = z.nodes.read(ctx, s.id, s.length); err != nil {
-			return nil, err
-		}
+		// Also while values are written to files: it was written before there was a folder for them.
+		rest, err = z.large.readNodes(ctx, s.id, s.length)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return s.check(rest)
 }

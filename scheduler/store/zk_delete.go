@@ -138,7 +138,7 @@ func (z *zkStore) removeSubtree(ctx context.Context, f *zkFence, t *subtree, del
 		z.deletions.Store(deletions)
 	}
 	for _, id := range t.large {
-		z.discard(ctx, f, id)
+		z.large.discard(ctx, f, id)
 	}
 	z.prune(ctx, f, parent(t.nodes[0]))
 	return true, nil

@@ -22,13 +22,19 @@ type bed struct {
 	behind  store.Store
 	beside  store.Store
 	session time.Duration
+	large   string // folder for large values; empty if they are kept in znodes
 }
 
 func newBed(t *testing.T, addr string, session time.Duration) *bed {
 	t.Helper()
+	return newLargeBed(t, addr, session, "")
+}
+
+func newLargeBed(t *testing.T, addr string, session time.Duration, large string) *bed {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
-	b := &bed{T: t, ctx: ctx, proxy: zktest.NewProxy(t, addr), session: session}
+	b := &bed{T: t, ctx: ctx, proxy: zktest.NewProxy(t, addr), session: session, large: large}
 	root := freshRoot()
 	b.behind, b.beside = b.open(root, b.proxy.Addr()), b.open(root, addr)
 	return b
@@ -36,7 +42,7 @@ func newBed(t *testing.T, addr string, session time.Duration) *bed {
 
 func (b *bed) open(root string, addrs ...string) store.Store {
 	b.Helper()
-	s, err := store.OpenZooKeeper(b.ctx, addrs, root, store.Options{Session: b.session})
+	s, err := store.OpenZooKeeper(b.ctx, addrs, root, store.Options{Session: b.session, LargeDir: b.large})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -399,32 +405,6 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestRests: pieces of large values that nobody names are removed, those that are named stay.
-func TestRests(t *testing.T) {
-	t.Parallel()
-	b := newBed(t, zktest.Shared(t), testSession)
-	large := strings.Repeat("x", 1<<20)
-	v := b.put(b.behind, "kept", large, 0)
-	v = b.put(b.behind, "kept", large+"y", v)
-	for _, path := range []string{"kept", "none"} {
-		if err := store.LeavePieces(b.ctx, b.behind, path, []byte(large)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b.lead(b.behind, "")
-	for {
-		ids, err := store.LargeValues(b.ctx, b.behind)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(ids) == 1 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	b.want("kept", large+"y", v)
-}
-
 // TestRemovedBetween: a znode that was removed and created again while a Put was under way has the version that
 // ZooKeeper counts once more, and is found out nevertheless.
 func TestRemovedBetween(t *testing.T) {
@@ -445,31 +425,6 @@ func TestRemovedBetween(t *testing.T) {
 		b.want(path, "2", next)
 		b.put(b.behind, path, "3", next)
 	}
-}
-
-// TestPiecesRemovedBetween: pieces of a large value that were taken for rests, since no node named them yet, are not named.
-func TestPiecesRemovedBetween(t *testing.T) {
-	t.Parallel()
-	b := newBed(t, zktest.Shared(t), testSession)
-	large := strings.Repeat("x", 1<<20)
-	b.put(b.behind, "a/x", "there", 0)
-	err := store.PutAround(b.ctx, b.behind, "a/large", []byte(large), 0, func() {
-		b.lead(b.beside, "")
-		for {
-			ids, err := store.LargeValues(b.ctx, b.beside)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(ids) == 0 {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	})
-	if err == nil {
-		t.Error("a value without its pieces was stored")
-	}
-	b.want("a/large", large, b.put(b.behind, "a/large", large, 0))
 }
 
 // TestSpoiltNodes: what others have written to the nodes is an error.

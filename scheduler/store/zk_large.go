@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -16,31 +15,50 @@ import (
 )
 
 // largeValues keeps values that do not fit into a znode. Each is written once, under an id of its own, before a
-// node names it, and removed after no node does.
-type largeValues interface {
-	kind() string
-	write(ctx context.Context, f *zkFence, id, path string, value []byte) error
-	// read returns ErrDamaged if it is not there.
-	read(ctx context.Context, id string, length int) ([]byte, error)
-	remove(ctx context.Context, f *zkFence, id string) error
-	// operation fails if what was written was removed; nil if there is none.
-	operation(id string) any
-	// all returns the path for which each value was written that might be of no use, by id.
-	all(ctx context.Context) (map[string]string, error)
+// node names it, and removed after no node does. A znode that has the id for a name, and the path for data, is there
+// from before the first byte is written until the last has been removed; so a leader of an earlier term, who may not
+// change znodes, removes nothing, and nothing is left that nobody finds. The version of that znode is 0 until it is
+// marked for removal; from then on no node can name the id any more.
+type largeValues struct {
+	z *zkStore
+	// dir is a folder for files that have ids for names. The bytes are in znodes below that of the id where it is empty.
+	dir string
 }
 
-// largeNodes keeps a large value in several znodes below one that has its id for a name and its path for data.
-type largeNodes struct{ z *zkStore }
+// openLargeValues creates the folder if it is not there. What is in it is for its user only, as znodes may be.
+func openLargeValues(z *zkStore, dir string) (*largeValues, error) {
+	if dir != "" {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("store: the directory for large values: %w", err)
+		}
+	}
+	return &largeValues{z, dir}, nil
+}
 
-func (l *largeNodes) kind() string { return kindNodes }
+// kind is where a value is that is written now.
+func (l *largeValues) kind() string {
+	if l.dir != "" {
+		return kindFile
+	}
+	return kindNodes
+}
 
-func (l *largeNodes) node(id string) string { return l.z.in(zkLarge, id) }
+func (l *largeValues) node(id string) string { return l.z.in(zkLarge, id) }
 
 func pieceName(i int) string { return fmt.Sprintf("%04d", i) }
 
-func (l *largeNodes) write(ctx context.Context, f *zkFence, id, path string, value []byte) error {
+func (l *largeValues) file(id string) string { return filepath.Join(l.dir, id) }
+
+// unfinished is the name of a file as long as not all of it was written.
+func unfinished(file string) string { return file + ".tmp" }
+
+// write stores the bytes of a value.
+func (l *largeValues) write(ctx context.Context, f *zkFence, id, path string, value []byte) error {
 	if err := l.create(ctx, f, l.node(id), []byte(path)); err != nil {
 		return err
+	}
+	if l.dir != "" {
+		return l.writeFile(id, path, value)
 	}
 	for i := 0; i*maxHere < len(value); i++ {
 		piece := value[i*maxHere : min((i+1)*maxHere, len(value))]
@@ -52,7 +70,7 @@ func (l *largeNodes) write(ctx context.Context, f *zkFence, id, path string, val
 }
 
 // create makes a node that only this call makes.
-func (l *largeNodes) create(ctx context.Context, f *zkFence, node string, data []byte) error {
+func (l *largeValues) create(ctx context.Context, f *zkFence, node string, data []byte) error {
 	for {
 		_, err := l.z.multi(ctx, f, &zk.CreateRequest{Path: node, Data: data, Acl: l.z.acl})
 		switch {
@@ -69,7 +87,24 @@ func (l *largeNodes) create(ctx context.Context, f *zkFence, node string, data [
 	}
 }
 
-func (l *largeNodes) read(ctx context.Context, id string, length int) ([]byte, error) {
+// writeFile writes a file that is sealed with the path, whole or not at all.
+func (l *largeValues) writeFile(id, path string, value []byte) error {
+	file := l.file(id)
+	err := writeSynced(unfinished(file), seal(path, value))
+	if err == nil {
+		err = os.Rename(unfinished(file), file)
+	}
+	if err == nil {
+		err = syncDir(l.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("store: a large value: %w", err)
+	}
+	return nil
+}
+
+// readNodes returns ErrDamaged if the value is not there.
+func (l *largeValues) readNodes(ctx context.Context, id string, length int) ([]byte, error) {
 	value := make([]byte, 0, length)
 	for i := 0; len(value) < length; i++ {
 		n, err := l.z.get(ctx, l.node(id)+"/"+pieceName(i))
@@ -84,18 +119,59 @@ func (l *largeNodes) read(ctx context.Context, id string, length int) ([]byte, e
 	return value, nil
 }
 
-func (l *largeNodes) operation(id string) any {
+// readFile returns ErrDamaged if the value is not there.
+func (l *largeValues) readFile(id string, length int) ([]byte, error) {
+	if l.dir == "" {
+		return nil, fmt.Errorf("the value is in a file; name the directory for large values (it is %s)", id)
+	}
+	if strings.ContainsAny(id, "/.") {
+		return nil, fmt.Errorf("%w: a value has the id %q", ErrDamaged, id)
+	}
+	missing := fmt.Errorf("%w: the file %s of the value is not there; all schedulers must see the same folder", ErrDamaged, l.file(id))
+	info, err := os.Stat(l.file(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing
+	}
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > int64(length)+maxHead {
+		return nil, fmt.Errorf("%w: the file %s has %d bytes", ErrDamaged, l.file(id), info.Size())
+	}
+	b, err := os.ReadFile(l.file(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, value, err := unseal(b)
+	return value, err
+}
+
+// operation fails if what was written is marked for removal.
+func (l *largeValues) operation(id string) any {
 	return &zk.CheckVersionRequest{Path: l.node(id), Version: 0}
 }
 
-// remove first marks the value, so that a Put that has not yet named it fails.
-func (l *largeNodes) remove(ctx context.Context, f *zkFence, id string) error {
-	_, err := l.z.multi(ctx, f, &zk.SetDataRequest{Path: l.node(id), Version: -1})
+// mark says that a value may be removed, so that a Put that has not yet named it fails. It returns false if there is nothing
+// of it any more. The path is kept for one that turns out to be named; it is empty if none can be.
+func (l *largeValues) mark(ctx context.Context, f *zkFence, id, path string) (bool, error) {
+	_, err := l.z.multi(ctx, f, &zk.SetDataRequest{Path: l.node(id), Data: []byte(path), Version: -1})
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil
+		return false, nil
 	}
-	if err != nil {
-		return callError(l.node(id), err)
+	return err == nil, callError(l.node(id), err)
+}
+
+// erase removes a value that is marked and that no node names.
+func (l *largeValues) erase(ctx context.Context, f *zkFence, id string) error {
+	if l.dir != "" {
+		file := l.file(id)
+		err := errors.Join(ignoreMissing(os.Remove(file)), ignoreMissing(os.Remove(unfinished(file))), syncDir(l.dir))
+		if err != nil {
+			return err
+		}
 	}
 	names, _, err := l.z.children(ctx, l.node(id))
 	if err != nil {
@@ -110,7 +186,8 @@ func (l *largeNodes) remove(ctx context.Context, f *zkFence, id string) error {
 	return callError(l.node(id), err)
 }
 
-func (l *largeNodes) all(ctx context.Context) (map[string]string, error) {
+// all returns the path for which each value was written, by id; it is empty where none names it.
+func (l *largeValues) all(ctx context.Context) (map[string]string, error) {
 	ids, _, err := l.z.children(ctx, l.z.in(zkLarge))
 	if err != nil {
 		return nil, err
@@ -128,124 +205,48 @@ func (l *largeNodes) all(ctx context.Context) (map[string]string, error) {
 	return paths, nil
 }
 
-// largeFiles keeps a large value in a file that has its id for a name; it is sealed with the path.
-type largeFiles struct{ dir string }
-
-// restAge is how old a file must be before it may be taken for a rest of a killed process.
-const restAge = time.Hour
-
-func newLargeFiles(dir string) (*largeFiles, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("store: the directory for large values: %w", err)
-	}
-	return &largeFiles{dir}, nil
-}
-
-func (l *largeFiles) kind() string { return kindFile }
-
-func (l *largeFiles) write(_ context.Context, _ *zkFence, id, path string, value []byte) error {
-	tmp := filepath.Join(l.dir, id+".tmp")
-	err := writeSynced(tmp, seal(path, value))
-	if err == nil {
-		err = os.Rename(tmp, filepath.Join(l.dir, id))
-	}
-	if err == nil {
-		err = syncDir(l.dir)
+// discard removes a large value that no node will name. What is left is removed by the next leader.
+func (l *largeValues) discard(ctx context.Context, f *zkFence, id string) {
+	found, err := l.mark(ctx, f, id, "")
+	if found && err == nil {
+		err = l.erase(ctx, f, id)
 	}
 	if err != nil {
-		return fmt.Errorf("store: a large value: %w", err)
+		l.z.log.Info("store: a large value of no use stays for now", "id", id, "error", err)
 	}
-	return nil
 }
 
-func (l *largeFiles) read(_ context.Context, id string, length int) ([]byte, error) {
-	if strings.ContainsAny(id, "/.") {
-		return nil, fmt.Errorf("%w: a value has the id %q", ErrDamaged, id)
+// clean removes large values that no node names: rests of killed processes. rests is what there was when the term began.
+func (l *largeValues) clean(ctx context.Context, f *zkFence, rests map[string]string) {
+	for id, path := range rests {
+		named, err := l.named(ctx, id, path)
+		if err == nil && !named {
+			err = l.removeUnnamed(ctx, f, id, path)
+		}
+		if err != nil {
+			l.z.log.Info("store: large values of no use stay for now", "error", err)
+			return
+		}
 	}
-	path := filepath.Join(l.dir, id)
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: the file %s of the value is not there", ErrDamaged, path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > int64(length)+maxHead {
-		return nil, fmt.Errorf("%w: the file %s has %d bytes", ErrDamaged, path, info.Size())
-	}
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: the file %s of the value is not there", ErrDamaged, path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	_, value, err := unseal(b)
-	return value, err
 }
 
-func (l *largeFiles) remove(_ context.Context, f *zkFence, id string) error {
-	if err := f.check(); err != nil {
+// removeUnnamed removes a value that no node named a moment ago. A Put that was under way may have named it before it was
+// marked; then it stays.
+func (l *largeValues) removeUnnamed(ctx context.Context, f *zkFence, id, path string) error {
+	if found, err := l.mark(ctx, f, id, path); err != nil || !found {
 		return err
 	}
-	return ignoreMissing(os.Remove(filepath.Join(l.dir, id)))
+	if named, err := l.named(ctx, id, path); err != nil || named {
+		return err
+	}
+	return l.erase(ctx, f, id)
 }
 
-// operation is none: a file is not taken for a rest while it may be on its way into a node.
-func (l *largeFiles) operation(string) any { return nil }
-
-func (l *largeFiles) all(context.Context) (map[string]string, error) {
-	entries, err := os.ReadDir(l.dir)
-	if err != nil {
-		return nil, err
+// named says whether the node of a path names a value.
+func (l *largeValues) named(ctx context.Context, id, path string) (bool, error) {
+	if checkPath(path) != nil {
+		return false, nil
 	}
-	paths := map[string]string{}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil || time.Since(info.ModTime()) < restAge {
-			continue
-		}
-		path, err := l.pathOf(e.Name())
-		if err != nil {
-			return nil, err
-		}
-		paths[e.Name()] = path
-	}
-	return paths, nil
-}
-
-// pathOf is the path for which a file was written; empty if that cannot be told.
-func (l *largeFiles) pathOf(id string) (string, error) {
-	f, err := os.Open(filepath.Join(l.dir, id))
-	if err != nil {
-		return "", ignoreMissing(err)
-	}
-	defer f.Close()
-	b := make([]byte, maxHead)
-	n, err := f.Read(b)
-	if err != nil {
-		return "", nil // an empty file is a rest
-	}
-	s, _, err := readSealed(b[:n])
-	if err != nil {
-		return "", nil
-	}
-	return s.id, nil
-}
-
-// clean removes large values that no node names: rests of killed processes. rests is what there was before any of
-// those that are now being written.
-func (z *zkStore) clean(ctx context.Context, f *zkFence, rests map[string]string) {
-	for id, path := range rests {
-		if checkPath(path) == nil {
-			n, err := z.get(ctx, z.node(path))
-			if err != nil {
-				return
-			}
-			if largeID(n.data) == id {
-				continue
-			}
-		}
-		z.discard(ctx, f, id)
-	}
+	n, err := l.z.get(ctx, l.z.node(path))
+	return largeID(n.data) == id, err
 }

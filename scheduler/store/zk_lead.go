@@ -267,7 +267,7 @@ func (c *zkCandidate) lead(ctx context.Context, t zkTermValue) (*zkLeadership, e
 	context.AfterFunc(c.z.life, l.end)
 	l.fence = &zkFence{c.z, t, l.lost}
 	c.z.leaders.Go(l.watch)
-	c.z.leaders.Go(func() { c.z.clean(l.held, l.fence, rests) })
+	c.z.leaders.Go(func() { c.z.large.clean(l.held, l.fence, rests) })
 	return l, nil
 }
 

@@ -58,6 +58,9 @@ func (z *zkStore) putOnce(ctx context.Context, f *zkFence, path string, value []
 			return 0, err
 		}
 		if err := z.large.write(ctx, f, p.id, path, value); err != nil {
+			if ctx.Err() == nil {
+				z.large.discard(ctx, nil, p.id)
+			}
 			return 0, err
 		}
 		p.body, p.pieces = sealedOf(p.id, z.large.kind(), value).head(), z.large.operation(p.id)
@@ -65,9 +68,9 @@ func (z *zkStore) putOnce(ctx context.Context, f *zkFence, path string, value []
 	next, err := p.store(ctx)
 	switch {
 	case err == nil && p.old != "":
-		z.discard(ctx, f, p.old)
+		z.large.discard(ctx, f, p.old)
 	case err != nil && len(value) > maxHere && notStored(err):
-		z.discard(ctx, nil, p.id)
+		z.large.discard(ctx, nil, p.id)
 	}
 	return next, err
 }
@@ -75,17 +78,6 @@ func (z *zkStore) putOnce(ctx context.Context, f *zkFence, path string, value []
 // notStored says whether an error tells that the value was not stored.
 func notStored(err error) bool {
 	return errors.Is(err, ErrVersion) || errors.Is(err, ErrNotLeader) || errors.Is(err, errPiecesGone)
-}
-
-// discard removes a large value that is of no use any more. What is left is removed by the next leader.
-func (z *zkStore) discard(ctx context.Context, f *zkFence, id string) {
-	err := z.nodes.remove(ctx, f, id)
-	if z.large != largeValues(z.nodes) {
-		err = errors.Join(err, z.large.remove(ctx, f, id))
-	}
-	if err != nil {
-		z.log.Info("store: a large value of no use stays for now", "id", id, "error", err)
-	}
 }
 
 // look reads the node and returns an error if the version is another one for certain.

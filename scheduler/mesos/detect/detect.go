@@ -61,13 +61,18 @@ func (d *Detector) Detect(ctx context.Context) <-chan Master {
 	go func() {
 		defer close(masters)
 		var told *Master
+		wrong := ""
 		for {
 			m, changed, err := d.look(ctx)
 			if err != nil && (ctx.Err() != nil || errors.Is(err, zkconn.ErrClosed)) {
 				return
 			}
-			if err != nil {
-				d.log.Warn("detect: the leading master cannot be told", "path", d.path, "error", err)
+			before := wrong
+			if wrong = ""; err != nil {
+				wrong = explain(d.path, err)
+			}
+			if wrong != "" && wrong != before {
+				d.log.Warn("detect: the leading master cannot be told", "error", wrong)
 			}
 			if told == nil || *told != m {
 				told = &m
@@ -181,10 +186,27 @@ func (d *Detector) nodes(ctx context.Context) ([]string, <-chan zk.Event, error)
 			there, _, w.changed, err = z.ExistsW(d.path)
 			return w, err
 		})
-		if err != nil || !there {
+		if err == nil && !there {
+			err = errMissing
+		}
+		if err != nil {
 			return nil, w.changed, err
 		}
 	}
+}
+
+// errMissing says that the path is not there.
+var errMissing = errors.New("it is not there: no master has announced itself yet, or the path of the masters is another one")
+
+// explain says which node is meant and, where it is known, what to do.
+func explain(path string, err error) string {
+	switch {
+	case errors.Is(err, errMissing):
+		return fmt.Sprintf("znode %s: %v", path, err)
+	case errors.Is(err, zk.ErrNoAuth):
+		return fmt.Sprintf("znode %s is not for this user, or the password is another one; write zk://USER:PASSWORD@HOST:PORT%s", path, path)
+	}
+	return err.Error()
 }
 
 // lowest is the node of the leader; empty if there is none.

@@ -3,7 +3,10 @@ package detect
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -243,4 +246,54 @@ func TestEnds(t *testing.T) {
 		// What was told before.
 	}
 	goleak.VerifyNone(t, ignore)
+}
+
+// TestWarnings: a path that is not there, and one for other users, are told of, and not again and again.
+func TestWarnings(t *testing.T) {
+	c := newCluster(t, "/mesos-warnings")
+	conn := c.connect()
+	_, err := zkconn.Call(c.ctx, conn, func(z *zk.Conn) (string, error) {
+		return z.Create("/mesos-secret", nil, 0, zk.DigestACL(zk.PermAll, "mesos", "secret"))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]*lines{}
+	for url, want := range map[string]string{
+		"zk://" + c.addr + "/mesos-nowhere":            "znode /mesos-nowhere: it is not there",
+		"zk://" + c.addr + "/mesos-secret":             "write zk://USER:PASSWORD@HOST:PORT/mesos-secret",
+		"zk://mesos:wrong@" + c.addr + "/mesos-secret": "the password is another one",
+	} {
+		said[want] = &lines{}
+		d, err := Open(url, Options{Log: slog.New(slog.NewTextHandler(said[want], nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.want(d.Detect(c.ctx), 0)
+		defer d.Close()
+	}
+	time.Sleep(1500 * time.Millisecond) // it looks again each second where nothing can be watched
+	for want, said := range said {
+		if s := said.String(); strings.Count(s, want) != 1 || strings.Count(s, "\n") != 1 {
+			t.Errorf("%q, want once %q", s, want)
+		}
+	}
+}
+
+// lines is a log that is read while it is written.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

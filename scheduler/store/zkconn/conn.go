@@ -57,6 +57,7 @@ type Options struct {
 type Conn struct {
 	zk       *zk.Conn
 	patience time.Duration // how long a server may take to answer a handshake
+	tell     *teller
 
 	granted atomic.Int64 // the session timeout that was granted last, in ns
 
@@ -89,10 +90,12 @@ func Open(hosts []string, o Options) (*Conn, error) {
 	}
 	c := &Conn{patience: o.Session * 2 / 3, ready: make(chan struct{}), closed: make(chan struct{}), ended: make(chan struct{})}
 	c.session, c.endSession = context.WithCancel(context.Background())
+	c.tell = newTeller(o.Log, hosts, c.patience)
 	z, events, err := zk.Connect(hosts, o.Session,
-		zk.WithDialer(c.dial), zk.WithHostProvider(&rotation{}), zk.WithLogger(logger{o.Log}),
+		zk.WithDialer(c.dial), zk.WithHostProvider(&rotation{}), zk.WithLogger(c.tell),
 		zk.WithLogInfo(false), zk.WithEventCallback(c.event))
 	if err != nil {
+		c.tell.close()
 		return nil, fmt.Errorf("zkconn: %w", err)
 	}
 	c.zk = z
@@ -127,7 +130,11 @@ func (c *Conn) authenticate(auth string) {
 
 // event is called by the library and must not wait.
 func (c *Conn) event(e zk.Event) {
-	if e.Type != zk.EventSession || e.State != zk.StateExpired {
+	if e.Type != zk.EventSession {
+		return
+	}
+	c.tell.event(e.State)
+	if e.State != zk.StateExpired {
 		return
 	}
 	c.mu.Lock()
@@ -151,6 +158,7 @@ func (c *Conn) Granted() time.Duration { return time.Duration(c.granted.Load()) 
 func (c *Conn) Close() {
 	c.closeOnce.Do(func() {
 		close(c.closed)
+		c.tell.close()
 		c.mu.Lock()
 		c.endSession()
 		c.mu.Unlock()
@@ -260,11 +268,4 @@ func Uncertain(err error) bool {
 	// What a write to the socket returned.
 	var network net.Error
 	return errors.As(err, &network)
-}
-
-// logger passes the library's messages on.
-type logger struct{ log *slog.Logger }
-
-func (l logger) Printf(format string, arguments ...any) {
-	l.log.Info("zookeeper: " + fmt.Sprintf(format, arguments...))
 }

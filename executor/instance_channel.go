@@ -131,6 +131,12 @@ func (in *inlet) meets(all map[*dataflow.Operator]*copySums) *copySums {
 	return nil
 }
 
+// Hears reports whether messages of a generation of the producer of an input channel are taken.
+func (i *Instance) Hears(name string, generation int64) bool {
+	c := i.in(name)
+	return c != nil && c.receiver.Hears(generation)
+}
+
 // Receive takes a message of the producer of an input channel.
 func (i *Instance) Receive(name string, generation int64, msg []byte) {
 	c := i.in(name)

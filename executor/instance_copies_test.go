@@ -154,7 +154,16 @@ func TestCopyFromLater(t *testing.T) {
 			if r := i.Report(); r.Failure != nil || r.Retry != "" || r.Trimmed {
 				t.Fatalf("%+v", r)
 			}
-			// The first copy is gone, and the second one goes on from checkpoint 6.
+			// The first copy is gone, and the second one goes on from checkpoint 6. It is heard when orders have told of it.
+			if i.Hears(second, 2) || i.Hears(second, 1<<62) || !i.Hears(second, 1) {
+				t.Error("before the orders another generation than the first is heard")
+			}
+			i.Orders(metaquery.Orders{
+				To: metaquery.TaskID{Task: task.Name, Gen: 1}, Seq: 1, Fences: map[string]int64{channels[1].FromTask.Name: 2},
+			})
+			if i.Hears(second, 1) || i.Hears(second, 1<<62) || !i.Hears(second, 2) || !i.Hears(first, 1) {
+				t.Error("after the orders another generation than theirs is heard")
+			}
 			env.senders = map[string]*channel.Sender{second: copySender(channels[1], 2, 6)}
 			for epoch := int64(7); epoch <= 12; epoch++ {
 				send(t, env.senders[second], schema, epoch, false)

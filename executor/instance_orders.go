@@ -47,7 +47,7 @@ func (i *Instance) obey(o metaquery.Orders) error {
 	i.orders = o
 	i.changed()
 	for _, c := range i.ins {
-		c.receiver.Fence(o.Fences[c.from])
+		c.receiver.Fence(max(o.Fences[c.from], metaquery.FirstGeneration))
 	}
 	if err := i.trimTo(o.Complete); err != nil {
 		return err

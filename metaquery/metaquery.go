@@ -59,6 +59,9 @@ type Launch struct {
 	Orders Orders `json:"orders"`
 }
 
+// FirstGeneration is that of the first instance of a task.
+const FirstGeneration = 1
+
 // Orders is all that a running task is to know. It names nothing that it does not concern.
 type Orders struct {
 	To  TaskID `json:"to"`
@@ -67,7 +70,8 @@ type Orders struct {
 	Term int64 `json:"term"`
 	// Complete is the last complete checkpoint.
 	Complete int64 `json:"complete"`
-	// Fences says for producing tasks below which generation their frames are to be dropped.
+	// Fences says of which generation producing tasks are: the frames of all others are to be dropped. One that
+	// is not named is of the first.
 	Fences map[string]int64 `json:"fences,omitempty"`
 	// Now are tuples that take effect at once, the last of each operator and parameter.
 	Now []Tuple `json:"now,omitempty"`

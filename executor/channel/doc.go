@@ -81,7 +81,9 @@
 // # Generations
 //
 // Each message of a producer names the generation of its task. The receiver drops what comes from one below the fence,
-// and each higher one that it hears raises the fence. An answer names the generation that it is for.
+// and each higher one that it hears raises the fence. Fence says which one there is: then higher ones are dropped too,
+// since a producer is launched when its consumers have been told, so that a made-up generation does not make
+// the receiver deaf to the right one. An answer names the generation that it is for.
 //
 // # Messages
 //

@@ -2,6 +2,7 @@ package channel
 
 import (
 	"fmt"
+	"math"
 
 	"sluice/dataflow"
 	"sluice/dataflow/batch"
@@ -27,7 +28,7 @@ type Counters struct {
 	Rows       int64 // delivered
 	Duplicates int64 // rows and marks that had been received before
 	Gaps       int64 // that made it ask again
-	Fenced     int64 // messages of producers that are no more
+	Fenced     int64 // messages of producers that are no more, or not to be yet
 }
 
 // Receiver is the consumer's end of a channel: it takes messages of one or several instances of the
@@ -48,11 +49,13 @@ type Receiver struct {
 	head  int
 	free  []*batch.Batch
 
-	// fence is the least generation that is listened to. peer is the one of the session, if there has been one.
-	fence, peer int64
-	heard       bool
-	session     int64
-	hello       int64 // the connection that the session answers; 0 if no hello made it begin
+	// fence is the least generation that is listened to, limit the highest, if it is known. peer is the one of the
+	// session, if there has been one.
+	fence, limit int64
+	peer         int64
+	heard        bool
+	session      int64
+	hello        int64 // the connection that the session answers; 0 if no hello made it begin
 	// silent: nothing of the session has arrived yet. fruitless: nothing of it has been taken yet.
 	silent, fruitless    bool
 	resumeDue, creditDue bool
@@ -72,7 +75,7 @@ func NewReceiver(cfg ReceiverConfig) *Receiver {
 	if cfg.Window <= 0 {
 		cfg.Window = DefaultWindow
 	}
-	r := &Receiver{cfg: cfg, codec: newCodec(cfg.Schema), pos: cfg.From, fence: cfg.Generation}
+	r := &Receiver{cfg: cfg, codec: newCodec(cfg.Schema), pos: cfg.From, fence: cfg.Generation, limit: math.MaxInt64}
 	r.whole = cfg.From.Row == 0 || cfg.From.Row == MarkRow
 	r.sum.reset(len(cfg.Schema.Columns))
 	return r
@@ -94,7 +97,7 @@ func (r *Receiver) Receive(generation int64, msg []byte) error {
 	if h.session == maxSession {
 		return fmt.Errorf("%w: %s: no session comes after %d", ErrDamaged, r.cfg.Channel, h.session)
 	}
-	if min(generation, h.generation) < r.fence && r.cfg.Off.On(protocol.Fence) {
+	if !r.Hears(generation) || !r.Hears(h.generation) {
 		r.counters.Fenced++
 		return nil
 	}
@@ -372,9 +375,16 @@ func (r *Receiver) Next() ([]byte, bool) {
 	return h.message(), true
 }
 
-// Fence makes the receiver deaf to producers of lower generations.
+// Hears reports whether the receiver listens to producers of a generation.
+func (r *Receiver) Hears(generation int64) bool {
+	return r.fence <= generation && generation <= r.limit || !r.cfg.Off.On(protocol.Fence)
+}
+
+// Fence makes the receiver deaf to producers of all generations but this one, until a higher one is named. A producer is
+// launched when its consumers have been told its generation, so a higher one is nobody's.
 func (r *Receiver) Fence(generation int64) {
 	r.fence = max(r.fence, generation)
+	r.limit = r.fence
 	if r.peer < r.fence && r.cfg.Off.On(protocol.Fence) {
 		r.heard, r.silent = false, false
 	}

@@ -170,6 +170,19 @@ var scenarios = []struct {
 		p.epoch(1, 0, 1, 1, false)
 		return p.run()
 	}, ""},
+	{"nor is one that is not to be yet, and it changes nothing", protocol.Fence, func(off protocol.Off) string {
+		p := newPair(two, After(0), off)
+		p.r.Fence(1)
+		p.s.Connected()
+		right := p.s
+		p.s = sender(two, 1<<62, After(0), off)
+		p.s.Connected()
+		p.epoch(1, 0, 7, 1, false)
+		before := p.run()
+		p.s = right
+		p.epoch(1, 0, 3, 1, true)
+		return before + "then " + p.run()
+	}, "then 1/0-1 1/1-2 1/2-3 1!"},
 	{"nor is one when its successor has been heard", protocol.Fence, func(off protocol.Off) string {
 		p := newPair(two, After(0), off)
 		zombie := p.s

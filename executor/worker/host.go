@@ -143,7 +143,7 @@ func (h *host) deliver(m *item) {
 		m.done()
 	case m.output != nil:
 		h.fromOutput(m)
-	default:
+	case h.inst.Hears(m.channel, m.generation): // answers go only to one that is heard
 		in := h.inputs[m.channel]
 		if in == nil {
 			in = &input{}

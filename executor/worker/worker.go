@@ -22,6 +22,7 @@ import (
 
 // Instance is what a worker hosts: an executor.Instance. One goroutine calls it.
 type Instance interface {
+	Hears(channel string, gen int64) bool
 	Receive(channel string, gen int64, msg []byte)
 	Message(channel string, msg []byte)
 	Connected(channel string)

@@ -61,6 +61,8 @@ func (f *fake) note(format string, args ...any) {
 	f.r.note(fmt.Sprintf("%s/%d ", f.id.Task, f.id.Gen) + fmt.Sprintf(format, args...))
 }
 
+func (f *fake) Hears(string, int64) bool { return true }
+
 func (f *fake) Receive(channel string, gen int64, msg []byte) {
 	f.note("received %s from generation %d", msg, gen)
 	if string(msg) == "poison" {

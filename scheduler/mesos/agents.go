@@ -18,9 +18,9 @@ type agent struct {
 	id, hostname string
 	seen         time.Time
 	unavailable  bool // maintenance is planned
-	failures     []time.Time
-	avoidUntil   time.Time
-	badPorts     map[uint64]time.Time // where a worker could not listen, and until when they are taken last
+	failed       []failure
+	avoid        map[string]time.Time // until when it gets no workers of a query; "" stands for all queries
+	badPorts     map[uint64]time.Time // where a worker could perhaps not listen, and until when they are taken last
 	inverse      []pb.OfferID         // inverse offers that wait for workers to move
 	inverseSince time.Time
 }
@@ -45,25 +45,54 @@ func (c *Core) see(o *pb.Offer) *agent {
 	return a
 }
 
-// blame notes that a worker failed on an agent. One on which several did is avoided for a while.
-func (c *Core) blame(w *worker) {
+// failure is a worker that failed on an agent.
+type failure struct {
+	at    time.Time
+	query string
+	// unable says that the worker itself said that it could not run the query, which may be the query's fault.
+	unable bool
+}
+
+// blame notes that a worker failed on an agent. One on which several did is avoided for a while: by all queries, or, if
+// only workers of one query did, which said that they could not run it, by that one.
+func (c *Core) blame(w *worker, unable bool) {
 	if !w.rec.Killed.IsZero() {
 		return
 	}
 	a := c.agent(w.rec.Agent)
-	a.failures = append(a.failures, c.now)
-	if c.failures(a) < c.cfg.AvoidAfter {
+	f := failure{c.now, w.rec.Query, unable}
+	a.failed = append(a.failed, f)
+	n := c.failures(a)
+	if n < c.cfg.AvoidAfter {
 		return
 	}
-	a.avoidUntil = c.now.Add(c.cfg.Avoid)
-	c.alert("", fmt.Sprintf("%d workers failed on %s within %v; it gets none for %v", len(a.failures), w.about(), c.cfg.AvoidWithin, c.cfg.Avoid))
-	a.failures = nil
+	query, which := "", "it gets none"
+	if unable && !slices.ContainsFunc(a.failed, func(x failure) bool { return !x.unable || x.query != f.query }) {
+		query, which = f.query, "it gets none of the query"
+	}
+	if a.avoid == nil {
+		a.avoid = map[string]time.Time{}
+	}
+	expire(a.avoid, c.now)
+	a.avoid[query] = c.now.Add(c.cfg.Avoid)
+	c.alert(query, fmt.Sprintf("%d workers failed on %s within %v; %s for %v", n, w.about(), c.cfg.AvoidWithin, which, c.cfg.Avoid))
+	a.failed = nil
 }
 
 // failures is how many workers have failed on an agent within AvoidWithin.
 func (c *Core) failures(a *agent) int {
-	a.failures = slices.DeleteFunc(a.failures, func(t time.Time) bool { return c.now.Sub(t) > c.cfg.AvoidWithin })
-	return len(a.failures)
+	a.failed = slices.DeleteFunc(a.failed, func(f failure) bool { return c.now.Sub(f.at) > c.cfg.AvoidWithin })
+	return len(a.failed)
+}
+
+// avoided says whether an agent gets no workers of a query.
+func (c *Core) avoided(a *agent, q *query) bool {
+	return c.now.Before(a.avoid[""]) || c.now.Before(a.avoid[q.name])
+}
+
+// expire forgets what is over.
+func expire[K comparable](until map[K]time.Time, now time.Time) {
+	maps.DeleteFunc(until, func(_ K, t time.Time) bool { return !now.Before(t) })
 }
 
 // unable ends a worker that has said that it cannot run its query. The next one waits as after a quick end and comes
@@ -73,28 +102,33 @@ func (c *Core) unable(id scheduler.WorkerID) {
 	if w == nil || !w.rec.Killed.IsZero() {
 		return
 	}
-	pause := time.Duration(0)
 	if q := c.queries[w.rec.Query]; q != nil {
-		pause = c.countQuick(q)
+		pause := c.countQuick(q)
 		w.quick = q.quick
-	}
-	if q := c.queries[w.rec.Query]; q != nil && !q.unable[w.rec.Agent] {
-		q.unable[w.rec.Agent] = true
-		text := fmt.Sprintf("worker %s on %s cannot run the query; another one is started in %v, on other agents first", id, w.about(), pause.Round(100*time.Millisecond))
-		if len(w.rec.Ports) > 0 {
-			text += fmt.Sprintf(", and port %d is not used there for %v if there are others", w.rec.Ports[0], c.cfg.Avoid)
-		}
-		c.alert(q.name, text)
+		c.tellUnable(q, w, pause)
 	}
 	c.avoidPorts(w)
-	c.blame(w)
+	c.blame(w, true)
 	c.kill(id)
+}
+
+// tellUnable tells the user that a query cannot run on an agent, once until one of its workers has run for a while.
+func (c *Core) tellUnable(q *query, w *worker, pause time.Duration) {
+	if q.unable[w.rec.Agent] {
+		return
+	}
+	q.unable[w.rec.Agent] = true
+	text := fmt.Sprintf("worker %s on %s cannot run the query; another one is started in %v, on other agents first", w.id, w.about(), pause.Round(100*time.Millisecond))
+	if len(w.rec.Ports) > 0 {
+		text += fmt.Sprintf(", and port %d is not used there for %v if there are others", w.rec.Ports[0], c.cfg.Avoid)
+	}
+	c.alert(q.name, text)
 }
 
 // avoidPorts notes that a worker could perhaps not listen at its port.
 func (c *Core) avoidPorts(w *worker) {
 	a := c.agent(w.rec.Agent)
-	maps.DeleteFunc(a.badPorts, func(_ uint64, until time.Time) bool { return !c.now.Before(until) })
+	expire(a.badPorts, c.now)
 	if len(w.rec.Ports) == 0 {
 		return
 	}

@@ -95,7 +95,7 @@ const (
 	inUse       // another worker of the query is there
 	notAsNeeded // an attribute
 	tooLittle
-	avoided
+	failing
 	maintained
 	forGPUs // left to workers that need some
 )
@@ -111,8 +111,8 @@ func (c *Core) judge(q *query, w *want, g *offered, sharing bool) verdict {
 		v.kind, v.text = notAsNeeded, "does not have attribute "+attr
 	case g.agent.unavailable || len(g.agent.inverse) > 0:
 		v.kind, v.text = maintained, "is to be maintained"
-	case c.now.Before(g.agent.avoidUntil):
-		v.kind, v.text = avoided, "has failed several times"
+	case c.avoided(g.agent, q):
+		v.kind, v.text = failing, "has failed several times"
 	case short != "":
 		v.kind, v.text = tooLittle, short
 	case c.onQuery[place{q.name, g.agent.id}] > 0 && !sharing:

@@ -79,7 +79,7 @@ func (q *query) find(key string) *want {
 func (c *Core) ask(q *query, capacity dataflow.Resources) *want {
 	c.reviveDue = true
 	if len(q.wants) == 0 {
-		q.wantSince, q.told = c.now, ""
+		q.wantSince, q.told, q.tells = c.now, "", 0
 	}
 	w := q.find(capacity.String())
 	if w == nil {
@@ -125,12 +125,17 @@ func (c *Core) wanting() bool {
 	return false
 }
 
-// missingAgain is after how long the user is told again what is missing.
-const missingAgain = 5 * time.Minute
+// The user is told again what is missing when that changes, after pauses that are doubled up to tellMax, and after
+// missingAgain if it does not.
+const (
+	tellMax      = time.Minute
+	missingAgain = 5 * time.Minute
+)
 
-// tellMissing tells the user what is missing for a while, when that changes.
+// tellMissing tells the user what has been missing for a while.
 func (c *Core) tellMissing(q *query) {
-	if len(q.wants) == 0 || c.now.Before(q.notBefore) || c.now.Sub(q.wantSince) < c.cfg.Patience || c.now.Sub(q.toldAt) < c.cfg.Patience {
+	pause := max(c.cfg.Patience, min(c.cfg.Patience<<min(max(q.tells-1, 0), 16), tellMax))
+	if len(q.wants) == 0 || c.now.Before(q.notBefore) || c.now.Sub(q.wantSince) < c.cfg.Patience || c.now.Sub(q.toldAt) < pause {
 		return
 	}
 	text := c.missingText(q)
@@ -138,6 +143,7 @@ func (c *Core) tellMissing(q *query) {
 		return
 	}
 	q.told, q.toldAt = text, c.now
+	q.tells++
 	c.alert(q.name, text)
 }
 

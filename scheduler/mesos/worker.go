@@ -238,7 +238,7 @@ func (c *Core) end(w *worker, status string, blame bool) {
 		quick = c.endedQuick(q, w)
 	}
 	if blame {
-		c.blame(w)
+		c.blame(w, false)
 	}
 	if w.exit != "" {
 		status += " (" + w.exit + ")"

@@ -89,10 +89,15 @@ func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
 		return nil, errors.New("the graph of the spec is not what it was when the query began: a file of rules or the release has changed")
 	}
 	store, err := shared.Open(d.State, shared.Options{Fsync: fsyncModes[d.Fsync]})
-	if err != nil {
-		return nil, err
+	if err == nil && e.place != nil {
+		err = store.Writable()
 	}
-	if e.place == nil {
+	switch {
+	case err != nil && e.place != nil:
+		return nil, stateError(d.State, err)
+	case err != nil:
+		return nil, err
+	case e.place == nil:
 		e.dir = d.Spill
 	}
 	return &worker.Query{

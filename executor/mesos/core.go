@@ -31,6 +31,8 @@ type core struct {
 	deadline time.Time // when the process ends at the latest; zero: not yet
 	why      string    // what ends it
 	cause    string    // why the worker is killed, if no framework said so
+	dialing  time.Time // since when it connects to where the scheduler is
+	unheard  bool      // it could not, which is why it is killed
 }
 
 // life is how far a worker is.
@@ -94,6 +96,8 @@ const (
 	lastMoment = 500 * time.Millisecond
 	// usualBackoff is the longest pause between two subscriptions if the agent says nothing.
 	usualBackoff = 2 * time.Second
+	// connectWait is how long a worker may take to connect to the scheduler, at most half of what it may be without one.
+	connectWait = 20 * time.Second
 )
 
 func newCore(cfg settings, newID func() []byte, now time.Time) (*core, []action) {
@@ -144,6 +148,9 @@ func (c *core) advance(heard time.Time) {
 		c.do(action{exit: &exit{1, "the worker has not ended although nothing was heard of the scheduler"}})
 		return
 	}
+	if wait := min(connectWait, c.work.Silence/2); c.life == running && c.state == pb.TASK_STARTING && c.now.Sub(c.dialing) > wait {
+		c.unreachable(wait)
+	}
 	if c.connected {
 		return
 	}
@@ -153,6 +160,17 @@ func (c *core) advance(heard time.Time) {
 	if !c.retryAt.IsZero() && !c.now.Before(c.retryAt) {
 		c.subscribe()
 	}
+}
+
+// unreachable ends a worker that cannot connect to the scheduler, which knows nothing of it and so can tell nobody.
+func (c *core) unreachable(wait time.Duration) {
+	c.unheard = true
+	c.cause = fmt.Sprintf("the worker could not connect to the scheduler at %s within %v: the agent must reach every port of that host, "+
+		"whose name --mesos-control of the scheduler sets, and with --keys the file of --mesos-keys must have the keys of the scheduler", c.work.Control, wait)
+	c.do(action{log: c.cause})
+	c.life = stopping
+	c.why, c.deadline = "the worker has not ended", c.now.Add(c.cfg.grace)
+	c.do(action{stop: true})
 }
 
 // patience is for how long the agent may be away.
@@ -246,7 +264,7 @@ func (c *core) launch(t *pb.TaskInfo) {
 	}
 	c.work = w
 	c.update(pb.TASK_STARTING, "")
-	c.life = running
+	c.life, c.dialing = running, c.now
 	c.do(action{start: &w})
 }
 
@@ -263,7 +281,7 @@ func (c *core) moved(addr []byte) {
 		return
 	}
 	if c.life == running && string(addr) != c.work.Control {
-		c.work.Control = string(addr)
+		c.work.Control, c.dialing = string(addr), c.now
 		c.do(action{move: c.work.Control})
 	}
 	c.do(action{call: c.calling(&exec.Call{Type: exec.Call_MESSAGE, Message: &exec.Call_Message{Data: addr}})})
@@ -289,6 +307,8 @@ func (c *core) kill(k *exec.Event_Kill) {
 // over is the end of the worker: nothing of it runs any longer. The process ends when the agent knows it.
 func (c *core) over(err error) {
 	switch {
+	case c.unheard:
+		c.update(pb.TASK_FAILED, c.cause)
 	case c.life == stopping:
 		c.update(pb.TASK_KILLED, c.cause)
 	case err != nil:

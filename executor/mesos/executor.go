@@ -217,8 +217,7 @@ func (e *executor) start(w *Work) {
 	e.stop, e.ended = stop, make(chan struct{})
 	t, err := e.cfg.Control()
 	if err != nil {
-		close(e.ended)
-		e.over.Go(func() { e.send(event{over: &over{err}}) })
+		e.over.Go(func() { e.finished(err) })
 		return
 	}
 	e.control = newControl(t, func() { e.send(event{up: true}) })
@@ -229,8 +228,15 @@ func (e *executor) start(w *Work) {
 	go func() {
 		defer stop()
 		err := e.cfg.Work(ctx, l)
-		err = errors.Join(err, t.Close())
-		close(e.ended)
-		e.send(event{over: &over{err}})
+		e.finished(errors.Join(err, t.Close()))
 	}()
+}
+
+// finished takes the end of the worker.
+func (e *executor) finished(err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		e.cfg.Log(fmt.Sprintf("the worker: %v", err))
+	}
+	close(e.ended)
+	e.send(event{over: &over{err}})
 }

@@ -21,6 +21,7 @@ type cluster struct {
 	t    *testing.T
 	root string   // their state
 	args []string // of each scheduler
+	url  string   // of the scheduler, if that says another one
 }
 
 // scale is that of the double's times.
@@ -121,6 +122,12 @@ func (c *cluster) tasks() []string {
 // quiet waits until nothing of any query is left, and checks what the framework has said.
 func (c *cluster) quiet() {
 	c.t.Helper()
+	c.quietAfter(1)
+}
+
+// quietAfter is quiet where there were several frameworks, one after the other.
+func (c *cluster) quietAfter(frameworks int) {
+	c.t.Helper()
 	eventually(c.t, quietTime, "no task is left", func() bool { return len(c.tasks()) == 0 })
 	eventually(c.t, quietTime, "no executor is left", func() bool { return len(c.pids()) == 0 })
 	eventually(c.t, quietTime, "all updates are acknowledged", c.Settled)
@@ -130,7 +137,7 @@ func (c *cluster) quiet() {
 			ids[call.Call.FrameworkID.GetValue()]++
 		}
 	}
-	if len(ids) != 1 || ids[""] > 0 || len(c.Frameworks()) != 1 {
+	if len(ids) != frameworks || ids[""] > 0 || len(c.Frameworks()) != frameworks {
 		c.t.Errorf("subscriptions by framework: %v; frameworks: %+v", ids, c.Frameworks())
 	}
 	if unknown := c.Unknown(); len(unknown) > 0 {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -40,10 +41,9 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	program = filepath.Join(dir, "sluice")
-	build := exec.Command("go", append(append([]string{"build", "-ldflags=-s -w"}, buildFlags...), "-o", program, "sluice/cmd/sluice")...)
 	code := 1
-	if text, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, text)
+	if err := build(program, "-ldflags=-s -w"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 	} else {
 		flag.Parse()
 		go watchStalls()
@@ -51,6 +51,15 @@ func TestMain(m *testing.M) {
 	}
 	os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// build builds the program.
+func build(to string, flags ...string) error {
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-o", to}, flags, buildFlags, []string{"sluice/cmd/sluice"})...)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the program: %w\n%s", err, text)
+	}
+	return nil
 }
 
 // atOnce has several tests run at a time: they wait most of the time.

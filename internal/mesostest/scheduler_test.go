@@ -1,6 +1,7 @@
 package mesostest
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -28,8 +29,14 @@ var listens = regexp.MustCompile(`msg="the API listens" url=(\S+)`)
 // scheduler starts a scheduler of the cluster, and waits until it or another one leads.
 func (c *cluster) scheduler(args ...string) *service {
 	c.t.Helper()
+	return c.schedulerOf(program, args...)
+}
+
+// schedulerOf is scheduler with another build of the program.
+func (c *cluster) schedulerOf(build string, args ...string) *service {
+	c.t.Helper()
 	s := &service{t: c.t, over: make(chan struct{})}
-	s.cmd = exec.Command(program, slices.Concat([]string{"scheduler", "--state-root", c.root, "--listen", "127.0.0.1:0"}, c.args, args)...)
+	s.cmd = exec.Command(build, slices.Concat([]string{"scheduler", "--state-root", c.root, "--listen", "127.0.0.1:0"}, c.args, args)...)
 	s.cmd.Stderr = &s.said
 	if err := s.cmd.Start(); err != nil {
 		c.t.Fatal(err)
@@ -47,7 +54,7 @@ func (c *cluster) scheduler(args ...string) *service {
 	eventually(c.t, startTime, "the scheduler listens", func() bool {
 		m := listens.FindStringSubmatch(s.said.String())
 		if m != nil {
-			s.url = m[1]
+			s.url = cmp.Or(c.url, m[1])
 		}
 		return m != nil || s.ended()
 	})

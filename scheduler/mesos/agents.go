@@ -251,3 +251,19 @@ func (c *Core) move(w *worker) {
 		return
 	}
 }
+
+// unwanted takes the end of a worker that was launched beside one that is to leave its agent, and killed by its query, which
+// has no use for one more. So the old one ends first.
+func (c *Core) unwanted(x *worker) {
+	if x == nil || !x.extra || x.replaces {
+		return
+	}
+	for _, w := range c.sorted() {
+		if w.rec.Query == x.rec.Query && w.key == x.key && !w.replaced.IsZero() && w.rec.Killed.IsZero() {
+			x.replaces = true
+			c.alert(w.rec.Query, fmt.Sprintf("worker %s leaves %s, which is to be maintained, before another one runs: the query has no use for more workers", w.id, w.about()))
+			c.kill(w.id)
+			return
+		}
+	}
+}

@@ -2,6 +2,7 @@ package mesos
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"sluice/dataflow"
@@ -90,6 +91,20 @@ func (c *cluster) Known(id scheduler.WorkerID) bool {
 	defer c.f.mu.Unlock()
 	w := c.f.core.workers[id]
 	return w != nil && w.rec.Query == c.query
+}
+
+// Running implements shell.Cluster.
+func (c *cluster) Running() []scheduler.WorkerID {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	var list []scheduler.WorkerID
+	for id, w := range c.f.core.workers {
+		if w.rec.Query == c.query && w.rec.Killed.IsZero() && w.rec.Lost.IsZero() {
+			list = append(list, id)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // Ended implements shell.Cluster.

@@ -247,6 +247,7 @@ func (c *Core) Handle(e Event) []Action {
 		c.start(e.Start)
 	case e.Kill != "":
 		c.kill(e.Kill)
+		c.unwanted(c.workers[e.Kill])
 	case e.Unable != "":
 		c.unable(e.Unable)
 	case e.Close != nil:

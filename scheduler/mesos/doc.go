@@ -8,7 +8,7 @@ scheduler API, in protobuf.
 	})
 	artifacts, err := mesos.NewArtifacts("/var/lib/sluice/artifacts") // served below mesos.ArtifactsPath
 	cluster, err := f.Cluster("flights", mesos.Need{CPUs: 1, MemMB: 512}, artifacts.Executor("http://10.0.0.9:8080", control))
-	cluster.Start(3) // a shell.Cluster
+	cluster.Start([]dataflow.Resources{{}, {}, {GPUs: 1}}) // a shell.Cluster
 
 A Core decides, and is pure: testdata/scripts has what follows from which events, a file for each subject.
 Framework is the shell around it.
@@ -18,15 +18,23 @@ Framework is the shell around it.
 A worker is one Mesos task on an executor of its own (package executor/mesos). Task, executor and worker have
 one name, which is never used again. The Sluice tasks inside the worker are no business of Mesos: they come
 over the control stream, as on one machine. What a Need names is shared between the task and its executor, so
-that it is what the agent gives.
+that it is what the agent gives. A Need is what every worker of a query takes. A worker may have a capacity on
+top, for tasks that need resources; it is stored with the worker, and whatever replaces the worker has as much.
+Ports of the capacity are in the environment of the worker (PortsVariable).
+
+What no agent can ever give (an attribute with two values, GPUs without Config.GPUs) is refused by Framework.Cluster and
+Framework.Check, and told if it is asked for nevertheless.
 
 Two workers of a query are never on one agent, so that the nodes of placements @{p1} and @{p2} are distinct,
 unless Need.Shared allows it and no other agent has offered anything for Config.Patience. Workers of different
-queries may be on one agent. Agents with fewer workers come first. Attributes of a Need must be had exactly: a
+queries may be on one agent. From the offers of one event as many workers of a query are launched as possible (match).
+Of the agents that are good for a worker those come first on which none has failed of late, and then those with fewer
+workers. One that offers GPUs is used by workers that need none only after Config.Patience. Attributes of a Need must be had exactly: a
 text or number is equal, a set or ranges hold it. Resources that are reserved for a role of the framework are
 used before others, in the form in which they are offered; volumes and what may be revoked are not used.
 
-While a need is not met, the user is told each time the reason changes: what each agent that offers lacks.
+While a need is not met, the user is told when the reason changes, after growing pauses: for each kind of worker what each
+agent that offers lacks, of both no more than some.
 
 # What is stored
 
@@ -95,12 +103,20 @@ gives three seconds more. Both are repeated after 5, 10, 20, 40, 80, 80, ... sec
 
 A worker that ends within ten seconds without having been told to makes the next one of its query wait half a
 second, doubled up to a minute; meanwhile it wants no offers. An agent on which three workers have failed
-within ten minutes gets none for five minutes. A worker of which Mesos has heard nothing within five minutes
+within ten minutes gets none for five minutes.
+
+A worker that cannot run its query (Cluster.Unable) is killed. It counts as one that ended soon. Its port is taken on
+its agent for five minutes only if there is no other, for something else may use it. It counts against its agent, which is
+avoided by that query alone if all of three failures are of this kind and of this query: what is wrong may be the query. The
+user is told of each agent once, until a worker of the query has run for a while.
+
+A worker of which Mesos has heard nothing within five minutes
 is killed.
 
 An agent that is to be maintained (inverse offers) gets no more workers. For each one that is there another is
 started elsewhere; when that has run for two seconds the old one is killed, so that the query is never short
-of workers, and when none is left the inverse offer is accepted. If that takes longer than five minutes it is
+of workers, and when none is left the inverse offer is accepted. Where the other one is killed through the Cluster, as by
+a query that has no use for one more, the old one is killed at once and replaced after it. If that takes longer than five minutes it is
 declined, and the workers stay.
 
 # Another leader

@@ -17,12 +17,13 @@ import (
 // launch plans a worker. It is stored, with where and from what, before ACCEPT is said.
 func (c *Core) launch(q *query, want *want, g *offered) {
 	c.next++
+	extra := want.moving > 0
 	want.moving = max(want.moving-1, 0)
 	q.less(want)
 	id := fmt.Sprintf("w%d-%s", c.next, c.cfg.NewID())
 	t := g.pool.take(want.need, func(port uint64) bool { return c.avoids(g.agent, port) })
 	own := min(q.need.Ports, len(t.ports))
-	w := &worker{id: scheduler.WorkerID(id), asked: true, answered: true, nextKill: c.now, rec: workerRecord{
+	w := &worker{id: scheduler.WorkerID(id), asked: true, answered: true, extra: extra, nextKill: c.now, rec: workerRecord{
 		Query: q.name, Framework: c.id, Agent: g.agent.id, Hostname: g.agent.hostname, Offers: offerTexts(g.ids),
 		Resources: want.need.text(), Capacity: newCapacity(want.capacity), Ports: t.ports[:own], Operators: t.ports[own:], Began: c.now,
 	}}

@@ -57,7 +57,8 @@ type worker struct {
 	control  string // where it should look for the scheduler, "" if that is known to it
 	nextMove time.Time
 	moves    int
-	replaces bool // it was launched for one whose agent is to be maintained
+	extra    bool // it was launched beside one whose agent is to be maintained
+	replaces bool // that one was killed, and it is there instead
 	// replaced is when another one was asked for, since its agent is to be maintained.
 	replaced time.Time
 	ran      time.Time // since when it runs

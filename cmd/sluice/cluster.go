@@ -9,11 +9,11 @@ import (
 	"net/url"
 	"os"
 	"os/user"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"sluice/executor/worker"
 	"sluice/scheduler/mesos"
 	"sluice/scheduler/mesos/detect"
 	"sluice/scheduler/service"
@@ -153,14 +153,18 @@ func (p *schedulerProcess) fetched(m *service.Mesos, api string) (*clusterChoice
 	c := &clusterChoice{}
 	if path := p.c.Mesos.Executor; path != "" {
 		m.Executor = func(control string) mesos.ExecutorSpec {
-			return mesos.ExecutorSpec{Command: mesos.ExecutorCommand(path, args...), Control: control}
+			return mesos.ExecutorSpec{Command: mesos.ExecutorCommand(path, args...), Env: worker.Environment(), Control: control}
 		}
 	} else {
-		a, err := mesos.NewArtifacts(filepath.Join(p.dir, "artifacts"))
+		a, err := mesos.NewArtifacts(p.dir) // until the end of this process
 		if err != nil {
 			return nil, err
 		}
-		m.Executor = func(control string) mesos.ExecutorSpec { return a.Executor(api, control, args...) }
+		m.Executor = func(control string) mesos.ExecutorSpec {
+			e := a.Executor(api, control, args...)
+			e.Env = worker.Environment()
+			return e
+		}
 		c.extra = map[string]http.Handler{"GET " + mesos.ArtifactsPath: a}
 	}
 	c.open = m.Open

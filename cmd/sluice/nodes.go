@@ -23,6 +23,7 @@ import (
 	"sluice/executor"
 	"sluice/executor/state/shared"
 	"sluice/executor/transport"
+	"sluice/executor/worker"
 	"sluice/metaquery"
 	"sluice/operators"
 	"sluice/operators/catalog"
@@ -375,19 +376,24 @@ func (r *nodesRun) deploy() metaquery.Deploy {
 	}
 }
 
-// allocatorEnv keeps the C library from giving memory back to the kernel, and asking for it anew, for each
-// message of libzmq: a full frame is above the size from which it does so. Other C libraries ignore it.
-var allocatorEnv = []string{"MALLOC_MMAP_THRESHOLD_=4194304", "MALLOC_TRIM_THRESHOLD_=33554432"}
-
 // worker is the command of a worker process.
 func (r *nodesRun) worker(id scheduler.WorkerID, control string) *exec.Cmd {
+	cmd := workerCommand(id, control, r.c.Keys)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.s.in, r.s.out, r.s.err
+	return cmd
+}
+
+// workerCommand is the command of a worker process on this machine, which has the environment of this one.
+func workerCommand(id scheduler.WorkerID, control, keys string) *exec.Cmd {
 	// The program that runs, also if its file has been replaced since it was started.
 	cmd := exec.Command("/proc/self/exe", "executor", "--control", control, "--id", string(id))
 	cmd.Args[0] = os.Args[0]
-	if r.c.Keys != "" {
-		cmd.Args = append(cmd.Args, "--keys", r.c.Keys)
+	if keys != "" {
+		cmd.Args = append(cmd.Args, "--keys", keys)
 	}
-	cmd.Env = append(slices.Clone(allocatorEnv), os.Environ()...) // what the user has set comes last, and wins
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.s.in, r.s.out, r.s.err
+	cmd.Env = os.Environ()
+	for name, value := range worker.Environment() {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
 	return cmd
 }

@@ -265,11 +265,7 @@ func (p *schedulerProcess) openStore(ctx context.Context) (store.Store, error) {
 
 // worker is the command of a worker process on this machine.
 func (p *schedulerProcess) worker(id scheduler.WorkerID, control string) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe", "executor", "--control", control, "--id", string(id))
-	cmd.Args[0] = os.Args[0]
-	if p.c.Keys != "" {
-		cmd.Args = append(cmd.Args, "--keys", p.c.Keys)
-	}
+	cmd := workerCommand(id, control, p.c.Keys)
 	cmd.Stdout, cmd.Stderr = p.s.err, p.s.err
 	return cmd
 }

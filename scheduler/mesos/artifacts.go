@@ -3,7 +3,6 @@ package mesos
 import (
 	"archive/tar"
 	"bufio"
-	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"debug/elf"
@@ -12,13 +11,14 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"io/fs"
 	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 )
 
 // ArtifactsPath is where Artifacts are to be served.
@@ -28,41 +28,34 @@ const ArtifactsPath = "/artifacts/"
 // is installed. It holds sluice/sluice, and in sluice/lib the libraries that the program looks for there. It
 // holds no secrets: agents fetch it without a token.
 type Artifacts struct {
-	name string // has the checksum
-	path string
+	name     string   // has the checksum
+	file     *os.File // has no name any more, so that nobody can remove it, and nothing is left of it
+	size     int64
+	machine  string // on which the program runs
+	cLibrary string // the version that is needed, "" if none is
 }
 
 // program is what runs here, also if its file has been replaced since.
 const program = "/proc/self/exe"
 
-// NewArtifacts packs this program into a folder, unless it is there already.
+// NewArtifacts packs this program into a file of a folder. Nothing is left of it when it is closed, or when this process
+// has ended. A worker needs it no longer than its launch takes: what it runs is in its sandbox.
 func NewArtifacts(dir string) (*Artifacts, error) {
-	libs, err := libraries()
+	a, err := pack(dir)
 	if err != nil {
-		return nil, fmt.Errorf("mesos: packing the executor: %w", err)
-	}
-	name, err := fingerprint(libs)
-	if err != nil {
-		return nil, fmt.Errorf("mesos: packing the executor: %w", err)
-	}
-	a := &Artifacts{name: name, path: filepath.Join(dir, name)}
-	if _, err := os.Stat(a.path); err == nil {
-		return a, nil
-	}
-	if err := a.pack(dir, libs); err != nil {
 		return nil, fmt.Errorf("mesos: packing the executor into %s: %w", dir, err)
 	}
 	return a, nil
 }
 
-// Path is the archive's file.
-func (a *Artifacts) Path() string { return a.path }
+// Close gives the archive up.
+func (a *Artifacts) Close() error { return a.file.Close() }
 
 // Executor is how an agent starts the executor: base is the scheduler's address as agents reach it,
 // "http://10.0.0.1:8080".
 func (a *Artifacts) Executor(base, control string, args ...string) ExecutorSpec {
 	return ExecutorSpec{
-		Command: ExecutorCommand("./sluice/sluice", args...), Control: control,
+		Command: ExecutorCommand("./sluice/sluice", args...), Control: control, Machine: a.machine, CLibrary: a.cLibrary,
 		URIs: []string{strings.TrimSuffix(base, "/") + ArtifactsPath + a.name},
 	}
 }
@@ -86,7 +79,7 @@ func (a *Artifacts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/gzip")
-	http.ServeFile(w, r, a.path)
+	http.ServeContent(w, r, a.name, time.Time{}, io.NewSectionReader(a.file, 0, a.size))
 }
 
 // libraries are the files of the libraries that this process has loaded, by the name by which they are looked
@@ -139,6 +132,47 @@ func readLibrary(path string) (name string, needs []string, err error) {
 	return names[0], needs, err
 }
 
+// neededCLibrary is the least version of the C library with which the program and its libraries run, "2.38"; "" if they
+// ask for none.
+func neededCLibrary(libs map[string]string) (string, error) {
+	needed := []int{0, 0}
+	for path := range maps.Values(libs) {
+		if err := raiseCLibrary(&needed, path); err != nil {
+			return "", err
+		}
+	}
+	if err := raiseCLibrary(&needed, program); err != nil {
+		return "", err
+	}
+	if needed[0] == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("%d.%d", needed[0], needed[1]), nil
+}
+
+// raiseCLibrary raises a version to what a file asks for.
+func raiseCLibrary(needed *[]int, path string) error {
+	f, err := elf.Open(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	defer f.Close()
+	symbols, err := f.ImportedSymbols()
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	for _, s := range symbols {
+		var major, minor int
+		if n, err := fmt.Sscanf(s.Version, "GLIBC_%d.%d", &major, &minor); err != nil || n != 2 {
+			continue
+		}
+		if v := []int{major, minor}; slices.Compare(v, *needed) > 0 {
+			*needed = v
+		}
+	}
+	return nil
+}
+
 // systemLibraries belong to the C library, which must be that of the machine.
 var systemLibraries = []string{
 	"libc", "libm", "libpthread", "libdl", "librt", "libresolv", "libutil", "libnsl", "libanl", "libmvec", "libBrokenLocale",
@@ -182,22 +216,37 @@ func addSum(sum hash.Hash, name, path string) error {
 	return err
 }
 
-// pack writes the archive under another name and renames it when it is whole.
-func (a *Artifacts) pack(dir string, libs map[string]string) (err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, "packing-")
+// pack makes the archive.
+func pack(dir string) (_ *Artifacts, err error) {
+	libs, err := libraries()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, removed(os.Remove(f.Name())))
-		}
-	}()
-	defer func() { err = cmp.Or(err, f.Close()) }()
-	zip, err := gzip.NewWriterLevel(f, gzip.BestSpeed)
+	a := &Artifacts{machine: runtime.GOOS + "/" + runtime.GOARCH}
+	if a.name, err = fingerprint(libs); err != nil {
+		return nil, err
+	}
+	if a.cLibrary, err = neededCLibrary(libs); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if a.file, err = os.CreateTemp(dir, "packing-"); err != nil {
+		return nil, err
+	}
+	err = errors.Join(os.Remove(a.file.Name()), a.write(libs))
+	if err == nil {
+		a.size, err = a.file.Seek(0, io.SeekCurrent)
+	}
+	if err != nil {
+		return nil, errors.Join(err, a.file.Close())
+	}
+	return a, nil
+}
+
+func (a *Artifacts) write(libs map[string]string) error {
+	zip, err := gzip.NewWriterLevel(a.file, gzip.BestSpeed)
 	if err != nil {
 		return err
 	}
@@ -210,17 +259,7 @@ func (a *Artifacts) pack(dir string, libs map[string]string) (err error) {
 			return err
 		}
 	}
-	if err := errors.Join(out.Close(), zip.Close(), f.Chmod(0o644)); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), a.path)
-}
-
-func removed(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return errors.Join(out.Close(), zip.Close())
 }
 
 func addFile(out *tar.Writer, name, path string) error {

@@ -4,11 +4,16 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,23 +71,35 @@ func printLibraries() {
 }
 
 func TestArtifacts(t *testing.T) {
-	a, err := NewArtifacts(t.TempDir())
+	kept := t.TempDir()
+	a, err := NewArtifacts(kept)
 	if err != nil {
 		t.Fatal(err)
+	}
+	defer a.Close()
+	if left, err := os.ReadDir(kept); err != nil || len(left) > 0 {
+		t.Errorf("the archive is left for those who come: %v, error %v", left, err)
 	}
 	t.Run("the archive runs with its own libraries", func(t *testing.T) { archiveRuns(t, a) })
 	t.Run("an agent fetches the executor", func(t *testing.T) { agentFetches(t, a) })
 }
 
 func archiveRuns(t *testing.T, a *Artifacts) {
-	if again, err := NewArtifacts(filepath.Dir(a.Path())); err != nil || again.Path() != a.Path() {
+	again, err := NewArtifacts(t.TempDir())
+	if err != nil || again.name != a.name {
 		t.Fatalf("packed again as %v, error %v", again, err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
 	}
 	// The program must be where its libraries are found, and nowhere else.
 	dir := t.TempDir()
-	if text, err := exec.Command("tar", "-xzf", a.Path(), "-C", dir).CombinedOutput(); err != nil {
+	unpack := exec.Command("tar", "-xzf", "-", "-C", dir)
+	unpack.Stdin = io.NewSectionReader(a.file, 0, a.size)
+	if text, err := unpack.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
+	checkNeeds(t, a, filepath.Join(dir, "sluice", "sluice"))
 	run := exec.Command(filepath.Join(dir, "sluice", "sluice"))
 	run.Env = []string{"SLUICE_TEST_LIBRARIES=1", "LD_LIBRARY_PATH="}
 	out, err := run.Output()
@@ -102,6 +119,44 @@ func archiveRuns(t *testing.T, a *Artifacts) {
 	text, err := exec.Command("ldd", filepath.Join(dir, "sluice", "sluice")).CombinedOutput()
 	if err != nil || !strings.Contains(string(text), "libzmq.so.5 => "+own) {
 		t.Errorf("ldd: error %v\n%s", err, text)
+	}
+}
+
+// checkNeeds checks what the program is said to need of an agent, by what binutils say of it.
+func checkNeeds(t *testing.T, a *Artifacts, path string) {
+	t.Helper()
+	if a.machine != runtime.GOOS+"/"+runtime.GOARCH {
+		t.Errorf("it is for %s", a.machine)
+	}
+	text, err := exec.Command("objdump", "-T", path).Output()
+	if err != nil {
+		t.Logf("what it needs is not checked: %v", err)
+		return
+	}
+	if !strings.Contains(string(text), "GLIBC_") {
+		t.Fatal("the test's program asks for no C library")
+	}
+	libs, err := filepath.Glob(filepath.Join(filepath.Dir(path), "lib", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lib := range libs {
+		more, err := exec.Command("objdump", "-T", lib).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, more...)
+	}
+	var versions []int
+	for _, m := range regexp.MustCompile(`\(?GLIBC_2\.(\d+)`).FindAllSubmatch(text, -1) {
+		n, err := strconv.Atoi(string(m[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions = append(versions, n)
+	}
+	if want := fmt.Sprintf("2.%d", slices.Max(versions)); a.cLibrary != want {
+		t.Errorf("it needs the C library %q, want %q", a.cLibrary, want)
 	}
 }
 

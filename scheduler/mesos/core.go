@@ -84,6 +84,9 @@ type ExecutorSpec struct {
 	URIs    []string // fetched, and extracted, before
 	Env     map[string]string
 	Control string // where the query's control stream is
+	// Machine is where the program of URIs runs, "linux/amd64", and CLibrary the least version of the C library there:
+	// what users are told if it does not run.
+	Machine, CLibrary string
 }
 
 // Event is something that has happened, at most one of its pointers is set: none is a tick.

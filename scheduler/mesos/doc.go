@@ -6,7 +6,7 @@ scheduler API, in protobuf.
 		Config: mesos.Config{User: "sluice", Name: "sluice", NewID: newID},
 		Store: leadership.Store(), Masters: []string{"10.0.0.1:5050", "10.0.0.2:5050"},
 	})
-	artifacts, err := mesos.NewArtifacts("/var/lib/sluice/artifacts") // served below mesos.ArtifactsPath
+	artifacts, err := mesos.NewArtifacts(os.TempDir()) // served below mesos.ArtifactsPath
 	cluster, err := f.Cluster("flights", mesos.Need{CPUs: 1, MemMB: 512}, artifacts.Executor("http://10.0.0.9:8080", control))
 	cluster.Start([]dataflow.Resources{{}, {}, {GPUs: 1}}) // a shell.Cluster
 
@@ -132,6 +132,12 @@ whose name has its checksum: sluice/sluice and sluice/lib. Agents fetch and unpa
 program has a run path, $ORIGIN/lib, which holds for the libraries too. The C library of the agents must not be
 older than that of the machine where the program was built. ExecutorCommand is for agents that have it
 installed.
+
+The archive is a file without a name, which ends with the process: nothing of it is left, and nobody can clear it away.
+A worker has its own copy in the sandbox, so that it runs on when the scheduler's program is another one.
+
+What users are told of the end of a worker has the agent, where to look, and what to do where Mesos' reason or the exit
+status of the executor says enough for that.
 
 # What is not covered
 

@@ -24,7 +24,7 @@ func (c *Core) update(s *pb.TaskStatus) {
 	}
 	w.uuid = string(s.UUID)
 	state := s.GetState()
-	text := stateText(s)
+	text := stateText(s) + c.advice(w, s)
 	switch {
 	case state == pb.TASK_DROPPED && s.GetReason() == pb.REASON_INVALID_OFFERS:
 		c.again(w)
@@ -153,7 +153,7 @@ func (c *Core) failure(f *sched.Event_Failure) {
 		return
 	}
 	if w := c.workers[workerID(f.ExecutorID.Value)]; w != nil && f.Status != nil {
-		w.exit = exitText(*f.Status)
+		w.exit = c.aboutExit(w, *f.Status)
 	}
 }
 

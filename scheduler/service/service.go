@@ -96,13 +96,31 @@ func (s *Service) lead(ctx context.Context) error {
 		s.mu.Unlock()
 		s.o.Log.Info("this scheduler leads", "term", l.Term())
 		<-r.ctx.Done()
-		s.o.Log.Info("this scheduler leads no longer", "term", l.Term())
+		s.tellEnd(ctx, l)
 	}
 	s.mu.Lock()
 	s.reign = nil
 	s.mu.Unlock()
 	r.end()
 	return errors.Join(err, l.Resign())
+}
+
+// tellEnd says why this process leads no longer.
+func (s *Service) tellEnd(ctx context.Context, l store.Leadership) {
+	lost := false
+	select {
+	case <-l.Lost():
+		lost = true
+	default:
+	}
+	switch {
+	case ctx.Err() != nil:
+		s.o.Log.Info("this scheduler leads no longer, for it ends", "term", l.Term())
+	case lost:
+		s.o.Log.Warn("this scheduler leads no longer: the store says so, or has not answered for too long; it waits to lead again", "term", l.Term())
+	default:
+		s.o.Log.Warn("this scheduler leads no longer: another one has the cluster; it waits to lead again", "term", l.Term())
+	}
 }
 
 // leads is the reign of this process; an error if there is none.
@@ -146,6 +164,9 @@ func (s *Service) Health(ctx context.Context) api.Health {
 	url, err := s.o.Store.Leader(ctx)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		h.Status, h.Store = "trouble", err.Error()
+		if errors.Is(err, context.DeadlineExceeded) {
+			h.Store = fmt.Sprintf("the store has not answered for %v", askTime)
+		}
 	}
 	h.URL = string(url)
 	r, err := s.leads()

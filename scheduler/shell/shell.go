@@ -404,7 +404,7 @@ func (s *shell) allUp() bool {
 // ended takes the end of a worker, and tells of it if nobody here has asked for it.
 func (s *shell) ended(e Ended) {
 	if !s.killed[e.ID] {
-		s.o.Alert(fmt.Sprintf("worker %s has ended by itself: %s", e.ID, e.Status))
+		s.o.Alert(fmt.Sprintf("worker %s has ended: %s", e.ID, e.Status))
 	}
 	delete(s.killed, e.ID)
 	delete(s.peers, e.ID)

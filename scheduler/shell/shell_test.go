@@ -425,7 +425,7 @@ func TestEndIsTold(t *testing.T) {
 		}
 	}
 	b.finish(over)
-	if all, want := strings.Join(b.alerts, "\n"), "worker w2 has ended by itself: context canceled"; strings.Count(all, want) != 1 {
+	if all, want := strings.Join(b.alerts, "\n"), "worker w2 has ended: context canceled"; strings.Count(all, want) != 1 {
 		t.Errorf("not once %q in:\n%s", want, all)
 	}
 }

@@ -61,6 +61,9 @@ type Limits struct {
 	Window int64
 	// Frame is what a message of rows stays below unless a single row is larger. Default 1 MiB.
 	Frame int
+	// Message is what a message of rows, hence a row, may have at most: what the transport carries. Default
+	// channel.MaxFrame, which is more than enough for a row that can be computed on.
+	Message int
 	// Memory is how many bytes all output channels of a process may retain in memory; what is more goes to
 	// SpillDir. Default 128 MiB.
 	Memory int64

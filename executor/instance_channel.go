@@ -66,17 +66,26 @@ func (s *copySums) trim(c int64) {
 // outChannel is an output channel; it takes what an edge carries.
 type outChannel struct {
 	name   string
-	writer string // the netwriter
+	writer string             // the netwriter
+	from   *dataflow.Operator // whose rows it gets
 	addr   string
 	sender *channel.Sender
 	full   bool // the transport takes nothing now
 }
 
 func (c *outChannel) rows(b *batch.Batch, at stamp) error {
-	return c.sender.Rows(at.epoch, at.prev, at.clock, b)
+	return c.blame(c.sender.Rows(at.epoch, at.prev, at.clock, b))
 }
 
-func (c *outChannel) mark(m operators.Mark) error { return c.sender.Mark(m) }
+func (c *outChannel) mark(m operators.Mark) error { return c.blame(c.sender.Mark(m)) }
+
+// blame names the operator that made a row which is too large, rather than the netwriter, which nobody has written.
+func (c *outChannel) blame(err error) error {
+	if !errors.Is(err, channel.ErrTooLarge) {
+		return err
+	}
+	return &OperatorError{Op: c.from, Err: err}
+}
 
 // join makes the ends of the task's channels.
 func (i *Instance) join() error {
@@ -107,9 +116,10 @@ func (i *Instance) join() error {
 		if n.ctx.Op.Type != dataflow.NetWriter {
 			continue
 		}
-		out := &outChannel{name: n.ctx.Op.Outputs[0].Stream, writer: n.ctx.Op.Name}
+		out := &outChannel{name: n.ctx.Op.Outputs[0].Stream, writer: n.ctx.Op.Name, from: n.ctx.Op.Inputs[0].From}
 		out.sender = channel.NewSender(channel.SenderConfig{
-			Channel: out.name, Generation: i.cfg.Launch.ID.Gen, Schema: n.ctx.Op.Outputs[0].Schema, Start: start, Frame: i.cfg.Limits.Frame, Store: retention, Off: i.cfg.Off,
+			Channel: out.name, Generation: i.cfg.Launch.ID.Gen, Schema: n.ctx.Op.Outputs[0].Schema, Start: start,
+			Frame: i.cfg.Limits.Frame, Message: i.cfg.Limits.Message, Store: retention, Off: i.cfg.Off,
 		})
 		n.out[0].remote = append(n.out[0].remote, out)
 		i.outs = append(i.outs, out)

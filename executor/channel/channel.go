@@ -57,7 +57,7 @@ var (
 	ErrDiffers = errors.New("channel: the rows of an epoch differ from those sent before")
 	// ErrOrder says that the producing task handed over rows or marks out of order.
 	ErrOrder = errors.New("channel: out of order")
-	// ErrTooLarge says that one row is larger than MaxFrame.
+	// ErrTooLarge says that one row is larger than a message may be.
 	ErrTooLarge = errors.New("channel: row too large")
 	// ErrSpill says that retained rows could not be read back from the disk.
 	ErrSpill = errors.New("channel: retained rows are lost")

@@ -28,6 +28,7 @@ type codec struct {
 	schema *dataflow.Schema
 	sum    uint32 // of the schema's types
 	target int    // targetFrame, but for tests
+	most   int    // of a frame, in bytes
 	cols   []columnSize
 }
 
@@ -38,7 +39,7 @@ type columnSize struct {
 }
 
 func newCodec(s *dataflow.Schema) *codec {
-	c := &codec{schema: s, target: targetFrame, cols: make([]columnSize, len(s.Columns))}
+	c := &codec{schema: s, target: targetFrame, most: MaxFrame, cols: make([]columnSize, len(s.Columns))}
 	for i := range s.Columns {
 		c.sum = crc32.Update(c.sum, castagnoli, append([]byte(s.Columns[i].Type.String()), 0))
 	}
@@ -122,8 +123,9 @@ func (c *codec) encode(h *header, b *batch.Batch, from, to int, view *batch.Batc
 		size += 8 * n
 		h.flags |= flagRowWatermarks
 	}
-	if headSize+size > MaxFrame {
-		return nil, fmt.Errorf("%w: %d bytes, and %d are possible", ErrTooLarge, size, MaxFrame-headSize)
+	if headSize+size > c.most {
+		return nil, fmt.Errorf("%w: a row has %d bytes, and a message between processes at most %d: make its text shorter, or "+
+			"choose a transport that carries more (udp carries least)", ErrTooLarge, size, c.most-headSize)
 	}
 	msg := make([]byte, headSize+size)
 	body := msg[headSize:]

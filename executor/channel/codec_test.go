@@ -5,6 +5,8 @@ import (
 	"errors"
 	"hash/crc32"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -179,6 +181,19 @@ func TestFramesAreBounded(t *testing.T) {
 	big.Cols[0].Offsets = []int32{0, MaxFrame}
 	if err := send.Rows(1, 0, 0, big); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a row larger than a frame: %v", err)
+	}
+	small := NewSender(SenderConfig{Channel: "c", Generation: 1, Schema: two, Start: After(0), Message: 1 << 10, Store: NewRetention(1<<30, "")})
+	if err := errors.Join(small.Rows(1, 0, 0, rowsOf(two, 1, 0, 1000, false, 0)), small.Mark(operators.Mark{Epoch: 1})); err != nil {
+		t.Errorf("rows that fit one by one: %v", err)
+	}
+	for _, f := range small.shelf.frames {
+		if f.size > 1<<10 {
+			t.Errorf("a frame of %d bytes where 1024 are possible", f.size)
+		}
+	}
+	limited := NewSender(SenderConfig{Channel: "c", Generation: 1, Schema: s, Start: After(0), Message: 256 << 10, Store: NewRetention(1<<30, "")})
+	if err := limited.Rows(1, 0, 0, text(300<<10)); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), strconv.Itoa(256<<10-headSize)) {
+		t.Errorf("a row larger than the transport carries: %v", err)
 	}
 	nulls := rowsOf(two, 1, 0, 3, false, 0)
 	setNull(&nulls.Cols[1], 1)

@@ -18,6 +18,8 @@ type SenderConfig struct {
 	Start Position
 	// Frame is what a message stays below unless a single row is larger, in bytes; 0 is 1 MiB.
 	Frame int
+	// Message is what a message may have at most, in bytes; 0 is MaxFrame.
+	Message int
 	// Store is shared with other senders.
 	Store *Retention
 	Off   protocol.Off
@@ -70,6 +72,10 @@ func NewSender(cfg SenderConfig) *Sender {
 	if cfg.Frame > 0 {
 		s.codec.target = cfg.Frame
 	}
+	if cfg.Message > 0 {
+		s.codec.most = min(cfg.Message, MaxFrame)
+	}
+	s.codec.target = min(s.codec.target, s.codec.most)
 	s.acknowledged = cfg.Start
 	return s
 }

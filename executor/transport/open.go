@@ -61,6 +61,18 @@ func IsLossy(addr string) bool {
 	return err == nil && kind == "udp"
 }
 
+// Largest is how many bytes a message may have that is sent to addr.
+func Largest(addr string) int {
+	compression, kind, _, err := split(addr)
+	switch {
+	case err != nil || kind != "udp":
+		return MaxMessage
+	case compression != "":
+		return MaxDatagrams - 1 // how it is packed
+	}
+	return MaxDatagrams
+}
+
 // CheckAddr reports what is wrong with an address, as far as can be seen without using it.
 func CheckAddr(addr string) error {
 	_, kind, rest, err := split(addr)

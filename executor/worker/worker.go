@@ -292,6 +292,7 @@ func (w *worker) deploy(d *metaquery.Deploy) {
 	if err != nil {
 		w.failed = err.Error()
 	} else {
+		q.Limits.Message = transport.Largest(w.addr)
 		w.query, w.retention = q, q.Limits.NewRetention()
 	}
 	w.sayAlive()

@@ -42,9 +42,16 @@ func (c *Core) measure(w *worker, capacity dataflow.Resources) {
 }
 
 // started notes that a worker is not being started any more.
+// A cluster may give more than it was asked for.
 func (c *Core) started(capacity dataflow.Resources) {
-	if i := slices.IndexFunc(c.starting, capacity.Equal); i >= 0 {
-		c.starting = slices.Delete(c.starting, i, i+1)
+	best := slices.IndexFunc(c.starting, capacity.Equal)
+	for i := 0; best < 0 && i < len(c.starting); i++ {
+		if capacity.Covers(c.starting[i]) {
+			best = i
+		}
+	}
+	if best >= 0 {
+		c.starting = slices.Delete(c.starting, best, best+1)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -38,6 +39,7 @@ type process struct {
 	capacity dataflow.Resources
 	cmd      *exec.Cmd // nil before it has been started
 	killed   bool
+	unable   bool // it has said that it cannot run the query
 	began    time.Time
 }
 
@@ -98,8 +100,15 @@ func (p *process) kill() {
 	}
 }
 
-// Unable ends a worker that cannot run the query.
-func (c *Cluster) Unable(id scheduler.WorkerID) { c.Kill(id) }
+// Unable ends a worker that cannot run the query. That is a quick end, however long the worker has run.
+func (c *Cluster) Unable(id scheduler.WorkerID) {
+	c.mu.Lock()
+	if p := c.procs[id]; p != nil {
+		p.unable = true
+	}
+	c.mu.Unlock()
+	c.Kill(id)
+}
 
 // Capacity is what a worker was started with.
 func (c *Cluster) Capacity(id scheduler.WorkerID) dataflow.Resources {
@@ -109,6 +118,20 @@ func (c *Cluster) Capacity(id scheduler.WorkerID) dataflow.Resources {
 		return p.capacity
 	}
 	return dataflow.Resources{}
+}
+
+// Running are the workers that have been started and have not ended.
+func (c *Cluster) Running() []scheduler.WorkerID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []scheduler.WorkerID
+	for id, p := range c.procs {
+		if p.cmd != nil && !p.killed {
+			list = append(list, id)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // Known reports whether a worker is one of this cluster that has not ended.
@@ -218,10 +241,13 @@ func (c *Cluster) start(id scheduler.WorkerID, waits *sync.WaitGroup) {
 // forget tells that a worker has ended. mu is held.
 func (c *Cluster) forget(id scheduler.WorkerID, p *process, status string) {
 	delete(c.procs, id)
-	if p.killed || time.Since(p.began) > quickEnd {
-		c.quick = 0
-	} else {
+	e := shell.Ended{ID: id, Status: status, Capacity: p.capacity}
+	switch {
+	case p.unable, !p.killed && time.Since(p.began) <= quickEnd:
 		c.quick++
+		e.Quick = c.quick
+	case !p.killed:
+		c.quick = 0
 	}
-	c.ended <- shell.Ended{ID: id, Status: status, Quick: c.quick}
+	c.ended <- e
 }

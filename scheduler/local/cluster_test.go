@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -126,6 +127,38 @@ func TestClusterPauses(t *testing.T) {
 	c.Start(make([]dataflow.Resources, 1))
 	if e := <-c.Ended(); e.Quick != 1 || !strings.Contains(e.Status, "/nonexistent/program") {
 		t.Errorf("%+v", e)
+	}
+	c.Close(0)
+}
+
+// TestClusterUnable: a worker that says that it cannot run the query is a quick end, also one that has run for long,
+// so that it is not started again at once for ever. One that is killed beside it is not, and changes nothing.
+func TestClusterUnable(t *testing.T) {
+	c := NewCluster("t", nil, sleeper)
+	begin := time.Now()
+	capacity := dataflow.Resources{Mem: 1 << 20}
+	for i := range 4 {
+		c.Start([]dataflow.Resources{capacity, {}})
+		n := 2*i + 1
+		all := pids(c, 2)
+		id, other := scheduler.WorkerID(fmt.Sprintf("w%d-t", n)), scheduler.WorkerID(fmt.Sprintf("w%d-t", n+1))
+		if got := c.Running(); len(all) != 2 || !slices.Equal(got, []scheduler.WorkerID{id, other}) {
+			t.Fatalf("%v run, %v", got, all)
+		}
+		c.mu.Lock()
+		c.procs[id].began = begin.Add(-time.Hour)
+		c.mu.Unlock()
+		c.Unable(id)
+		if e := <-c.Ended(); e.ID != id || e.Quick != i+1 || !e.Capacity.Equal(capacity) || alive(all[id]) {
+			t.Errorf("%+v", e)
+		}
+		c.Kill(other)
+		if e := <-c.Ended(); e.ID != other || e.Quick != 0 || !e.Capacity.IsZero() {
+			t.Errorf("%+v", e)
+		}
+	}
+	if d := time.Since(begin); d < 7*firstPause { // 1 + 2 + 4
+		t.Errorf("four workers were started in %v", d)
 	}
 	c.Close(0)
 }

@@ -183,7 +183,7 @@ func (f *Framework) ended(e *Ended) {
 	c := f.clusters[e.Query]
 	f.mu.Unlock()
 	if c != nil {
-		c.tell(shell.Ended{ID: e.ID, Status: e.Status, Quick: e.Quick})
+		c.tell(shell.Ended{ID: e.ID, Status: e.Status, Quick: e.Quick, Capacity: e.Capacity})
 	}
 }
 

@@ -185,6 +185,8 @@ type (
 		ID     scheduler.WorkerID
 		Status string
 		Quick  int
+		// Capacity is what the worker was asked for with.
+		Capacity dataflow.Resources
 	}
 	// Alert is a message for the user, of one query or of all.
 	Alert struct {

@@ -74,7 +74,7 @@ func (c *Core) again(w *worker) {
 		c.ask(q, w.rec.Capacity.resources())
 		return
 	}
-	c.do(Action{Ended: &Ended{Query: w.rec.Query, ID: w.id, Status: "was never launched"}})
+	c.do(Action{Ended: &Ended{Query: w.rec.Query, ID: w.id, Status: "was never launched", Capacity: w.rec.Capacity.resources()}})
 }
 
 func (c *Core) runs(w *worker, s *pb.TaskStatus) {

@@ -244,7 +244,7 @@ func (c *Core) end(w *worker, status string, blame bool) {
 	if w.exit != "" {
 		status += " (" + w.exit + ")"
 	}
-	c.do(Action{Ended: &Ended{Query: w.rec.Query, ID: w.id, Status: status, Quick: quick}})
+	c.do(Action{Ended: &Ended{Query: w.rec.Query, ID: w.id, Status: status, Quick: quick, Capacity: w.rec.Capacity.resources()}})
 }
 
 // endedQuick counts a worker that has ended, if that was soon after its start and without having been told to.

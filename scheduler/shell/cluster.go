@@ -26,6 +26,9 @@ type Cluster interface {
 	// Known reports whether a worker is one of this cluster that has not ended, also one that was
 	// started for an earlier scheduler.
 	Known(id scheduler.WorkerID) bool
+	// Running are the workers that have been started, also for an earlier scheduler, and are not known to have ended,
+	// to be about to, or to be out of reach.
+	Running() []scheduler.WorkerID
 	// Ended gives the workers that have ended.
 	Ended() <-chan Ended
 	// About describes where a worker runs, for status: "process 4711", "agent a2 at 10.0.0.7".
@@ -43,4 +46,6 @@ type Ended struct {
 	// Quick counts the workers in a row, up to this one, that ended soon after their start without having
 	// been told to.
 	Quick int
+	// Capacity is what the worker was started with. Of one that was not known it is not known either.
+	Capacity dataflow.Resources
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"sluice/dataflow"
@@ -31,8 +33,8 @@ type Options struct {
 	Config scheduler.Config
 	// Fresh says that nothing of an earlier shell runs any longer.
 	Fresh bool
-	// Adopt says that workers of an earlier shell may run. The core is made once as many as are wanted have
-	// been heard, or some seconds have passed: it takes what it does not find at once for failed.
+	// Adopt says that workers of an earlier shell may run. The core is made once all those have been heard that the
+	// cluster has, or some seconds have passed: it takes what it does not find at once for failed.
 	Adopt   bool
 	Deploy  metaquery.Deploy
 	Catalog dataflow.Catalog // by which requests of users are checked
@@ -71,8 +73,10 @@ const (
 	exitGrace    = 5 * time.Second // for workers to end by themselves
 	killGrace    = 2 * time.Second // and then to be told of
 	redoPause    = 100 * time.Millisecond
-	adoptTime    = 3 * time.Second // for workers of an earlier shell to be heard
 )
+
+// adoptTime is the most time for workers of an earlier shell to be heard.
+var adoptTime = 3 * time.Second
 
 // inboxSize is how many messages of workers may wait.
 const inboxSize = 4096
@@ -89,7 +93,8 @@ type shell struct {
 	cluster Cluster
 	inbox   chan incoming
 	peers   map[scheduler.WorkerID]*peer
-	ever    bool                        // a worker has been able to run tasks
+	ever    bool // a worker has been able to run tasks
+	unfit   unfit
 	killed  map[scheduler.WorkerID]bool // those that have not ended yet
 	refused map[scheduler.WorkerID]bool // those of another release
 	stop    *scheduler.StopRequest      // the last one, which each core is told
@@ -111,6 +116,7 @@ type incoming struct {
 type peer struct {
 	back transport.Conn
 	up   bool // it can run tasks
+	addr string
 }
 
 // Run runs a query until it is over, and then ends the workers. If ctx is done before, they are killed or left
@@ -194,6 +200,11 @@ func (s *shell) begin() {
 	config.Fresh, s.fresh = s.fresh, false
 	s.core, actions = scheduler.New(config, record)
 	s.do(actions)
+	for _, id := range slices.Sorted(maps.Keys(s.peers)) {
+		if p := s.peers[id]; p.up {
+			s.welcome(id, p)
+		}
+	}
 	if s.stop != nil {
 		s.handle(scheduler.Event{Stop: s.stop})
 	}
@@ -210,7 +221,7 @@ func (s *shell) tick() {
 	}
 	if s.redo.IsZero() {
 		s.handle(scheduler.Event{Tick: true})
-	} else if now.After(s.redo) {
+	} else if now.After(s.redo) || s.core == nil && s.o.Adopt && s.allUp() {
 		s.begin()
 	}
 }
@@ -370,35 +381,33 @@ func (s *shell) incoming(in incoming) {
 // unable takes the word of a worker that it cannot run the query. If others can, it is replaced.
 func (s *shell) unable(id scheduler.WorkerID, why string) {
 	err := fmt.Errorf("worker %s cannot run the query: %s", id, why)
-	if !s.ever {
+	switch {
+	case s.killed[id]: // it has said so before
+		return
+	case !s.ever:
 		s.failure = err
 		return
 	}
-	s.o.Alert(err.Error())
+	if text := s.unfit.tell(err, time.Now()); text != "" {
+		s.o.Alert(text)
+	}
 	s.killed[id] = true
 	s.cluster.Unable(id)
 }
 
 func (s *shell) alive(id scheduler.WorkerID, a *metaquery.Alive) {
-	if p := s.peers[id]; !p.up {
-		p.up, s.ever = true, true
-		s.handle(scheduler.Event{Worker: &scheduler.WorkerUp{ID: id, Addr: a.Addr, Capacity: s.cluster.Capacity(id)}})
-	}
-	if s.core == nil && s.allUp() {
-		s.redo = time.Now() // nobody is to be waited for
+	p := s.peers[id]
+	p.addr = a.Addr
+	if !p.up {
+		p.up, s.ever, s.unfit = true, true, unfit{}
+		s.welcome(id, p)
 	}
 	s.handle(scheduler.Event{Alive: &scheduler.Alive{Worker: id, Addr: a.Addr, Tasks: a.Tasks}})
 }
 
-// allUp tells whether as many workers as are wanted can run tasks.
-func (s *shell) allUp() bool {
-	n := 0
-	for _, p := range s.peers {
-		if p.up {
-			n++
-		}
-	}
-	return n >= s.o.Config.Workers
+// welcome tells the core of a worker that can run tasks.
+func (s *shell) welcome(id scheduler.WorkerID, p *peer) {
+	s.handle(scheduler.Event{Worker: &scheduler.WorkerUp{ID: id, Addr: p.addr, Capacity: s.cluster.Capacity(id)}})
 }
 
 // ended takes the end of a worker, and tells of it if nobody here has asked for it.
@@ -412,7 +421,7 @@ func (s *shell) ended(e Ended) {
 		s.failure = fmt.Errorf("no worker process can run: %d of them have ended at once, the last with %q", e.Quick, e.Status)
 		return
 	}
-	s.handle(scheduler.Event{Gone: e.ID})
+	s.handle(scheduler.Event{Gone: e.ID, Had: e.Capacity})
 }
 
 // end ends all workers: by telling them to if the query is over. What they have still to report is heard.

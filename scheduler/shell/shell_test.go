@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,24 +40,26 @@ type threads struct {
 	mu      sync.Mutex
 	control string
 	workers map[scheduler.WorkerID]context.CancelFunc
+	has     map[scheduler.WorkerID]dataflow.Resources
 	next    int
 }
 
 func newThreads(t *testing.T, compile func(*metaquery.Deploy) (*worker.Query, error)) *threads {
 	c := &threads{
 		t: t, compile: compile, alerts: make(chan string, 1), ended: make(chan Ended, 100), workers: map[scheduler.WorkerID]context.CancelFunc{},
+		has: map[scheduler.WorkerID]dataflow.Resources{},
 	}
 	t.Cleanup(func() { c.Close(0) })
 	return c
 }
 
 func (c *threads) Start(capacities []dataflow.Resources) {
-	for range capacities {
+	for _, capacity := range capacities {
 		c.mu.Lock()
 		c.next++
 		id := scheduler.WorkerID(fmt.Sprintf("w%d", c.next))
 		ctx, cancel := context.WithCancel(context.Background())
-		c.workers[id] = cancel
+		c.workers[id], c.has[id] = cancel, capacity
 		control := c.control
 		c.mu.Unlock()
 		c.over.Go(func() { c.run(ctx, id, control) })
@@ -78,8 +82,9 @@ func (c *threads) run(ctx context.Context, id scheduler.WorkerID, control string
 	}
 	c.mu.Lock()
 	delete(c.workers, id)
+	capacity := c.has[id]
 	c.mu.Unlock()
-	c.ended <- Ended{ID: id, Status: fmt.Sprint(err)}
+	c.ended <- Ended{ID: id, Status: fmt.Sprint(err), Capacity: capacity}
 }
 
 func (c *threads) Kill(id scheduler.WorkerID) {
@@ -94,12 +99,22 @@ func (c *threads) Kill(id scheduler.WorkerID) {
 
 func (c *threads) Unable(id scheduler.WorkerID) { c.Kill(id) }
 
-func (c *threads) Capacity(scheduler.WorkerID) dataflow.Resources { return dataflow.Resources{} }
+func (c *threads) Capacity(id scheduler.WorkerID) dataflow.Resources {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.has[id]
+}
 
 func (c *threads) Known(id scheduler.WorkerID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.workers[id] != nil
+}
+
+func (c *threads) Running() []scheduler.WorkerID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.workers))
 }
 
 func (c *threads) Ended() <-chan Ended                { return c.ended }
@@ -136,7 +151,7 @@ type bench struct {
 
 const testSpec = `<dataflow name="q"><type name="R"><column name="a" type="int"/></type>
   <operator name="src" type="reader"><output name="s" type="R"/><param name="path" value="in.csv"/><param name="follow" value="true"/></operator>
-  <operator name="f" type="filter"><input name="s"/><param name="condition" value="a &gt; 7"/><output name="o"/></operator>
+  <operator name="f" type="filter"><resources mem="1MB"/><input name="s"/><param name="condition" value="a &gt; 7"/><output name="o"/></operator>
   <operator name="out" type="writer"><input name="o"/><param name="path" value="out.csv"/></operator></dataflow>`
 
 func newBench(t *testing.T) *bench {
@@ -303,8 +318,8 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// TestAdoptNobody: if no worker of an earlier shell is heard, others are started after some time, and a wish that
-// comes meanwhile is not forgotten.
+// TestAdoptNobody: if no worker of an earlier shell is left, others are started at once, and a wish that comes
+// meanwhile is not forgotten.
 func TestAdoptNobody(t *testing.T) {
 	b := newBench(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -314,25 +329,117 @@ func TestAdoptNobody(t *testing.T) {
 	if err := <-over; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
+	waitForEver(t)
 	b.o.Adopt = true
 	over = b.run(t.Context())
-	if a := b.ask(nil); !errors.Is(a.Err, ErrUnsaved) {
-		t.Errorf("%+v", a)
+	b.running()
+	b.finish(over)
+}
+
+// waitForEver lets shells wait without end for workers of earlier ones.
+func waitForEver(t *testing.T) {
+	was := adoptTime
+	adoptTime = time.Hour
+	t.Cleanup(func() { adoptTime = was })
+}
+
+// TestAdoptTheRest: a worker that has ended together with the earlier shell is not waited for.
+func TestAdoptTheRest(t *testing.T) {
+	b := newBench(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	over := b.run(ctx)
+	b.running()
+	cancel(ErrLeave)
+	if err := <-over; !errors.Is(err, ErrLeave) {
+		t.Errorf("error %v", err)
+	}
+	b.cluster.Kill("w1")
+	for b.cluster.Known("w1") {
+		time.Sleep(time.Millisecond)
+	}
+	waitForEver(t)
+	b.o.Adopt = true
+	over = b.run(t.Context())
+	s := b.running()
+	if len(s.Workers) != 2 || s.Workers[0].ID != "w2" || s.Workers[1].ID != "w3" {
+		t.Errorf("%+v", s.Workers)
 	}
 	b.finish(over)
 }
 
-// TestUnableWorker: a worker that cannot run the query is replaced if another one can.
+// TestAdoptLate: if a worker that may run is not heard, the shell begins without it after some time.
+func TestAdoptLate(t *testing.T) {
+	b := newBench(t)
+	was := adoptTime
+	adoptTime = 300 * time.Millisecond
+	t.Cleanup(func() { adoptTime = was })
+	b.cluster.workers["w0"] = func() { b.cluster.ended <- Ended{ID: "w0"} }
+	b.o.Adopt = true
+	over := b.run(t.Context())
+	if a := b.ask(nil); !errors.Is(a.Err, ErrUnsaved) {
+		t.Errorf("%+v", a)
+	}
+	b.running()
+	b.cluster.mu.Lock()
+	delete(b.cluster.workers, "w0")
+	b.cluster.mu.Unlock()
+	b.finish(over)
+}
+
+// failingStore cannot save for a moment.
+type failingStore struct {
+	Store
+	mu    sync.Mutex
+	fails int
+}
+
+func (s *failingStore) Save(r *scheduler.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fails > 0 {
+		s.fails--
+		return errors.New("no room")
+	}
+	return s.Store.Save(r)
+}
+
+// TestUnsaved: a core that is made again, since something could not be saved, is told of the workers that are there, and
+// of what they have: it needs no others.
+func TestUnsaved(t *testing.T) {
+	b := newBench(t)
+	store := &failingStore{Store: b.o.Store}
+	b.o.Store = store
+	over := b.run(t.Context())
+	s := b.running()
+	store.mu.Lock()
+	store.fails = 2
+	store.mu.Unlock()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if next := b.running(); next.Term > s.Term {
+			break
+		} else if time.Now().After(end) {
+			t.Fatal("no other core is made")
+		}
+		b.ask(&metaquery.Tuple{Operator: "f", Param: "condition", Value: "a > 9"})
+	}
+	b.finish(over)
+	if b.cluster.next != 2 {
+		t.Errorf("%d workers were started", b.cluster.next)
+	}
+}
+
+// TestUnableWorker: a worker that cannot run the query is replaced if another one can, as often as that takes, and the
+// user is told once.
 func TestUnableWorker(t *testing.T) {
 	b := newBench(t)
 	over := b.run(t.Context())
 	b.running()
 	b.mu.Lock()
-	b.refuse = 1
+	b.refuse = 4
 	b.mu.Unlock()
 	b.cluster.alerts <- "no agent has enough"
 	b.cluster.Kill("w1")
-	for end := time.Now().Add(20 * time.Second); !b.cluster.Known("w4"); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !b.cluster.Known("w7"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the worker is not replaced")
 		}
@@ -344,6 +451,9 @@ func TestUnableWorker(t *testing.T) {
 		if !strings.Contains(all, want) {
 			t.Errorf("no alert %q in:\n%s", want, all)
 		}
+	}
+	if n := strings.Count(all, "cannot run the query"); n != 1 {
+		t.Errorf("%d alerts:\n%s", n, all)
 	}
 }
 

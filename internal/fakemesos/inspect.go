@@ -26,6 +26,7 @@ type Framework struct {
 // Agent is what the cluster knows of an agent.
 type Agent struct {
 	ID         string
+	Hostname   string
 	Addr       string // where executors find it
 	Running    bool
 	Registered bool
@@ -89,7 +90,7 @@ func (c *Cluster) Agents() []Agent {
 	var out []Agent
 	for _, a := range c.agents {
 		n := c.nodeOf(a.id)
-		v := Agent{ID: a.id, Addr: a.addr, Running: a.running, Registered: n != nil && n.connected}
+		v := Agent{ID: a.id, Hostname: a.hostname, Addr: a.addr, Running: a.running, Registered: n != nil && n.connected}
 		for id, f := range a.frameworks {
 			for _, e := range f.inOrder() {
 				v.Executors = append(v.Executors, Executor{e.id, id, e.dir, int(e.pid), e.stream != nil, e.ended})

@@ -319,6 +319,10 @@ func (r *resolver) checkCycles() {
 			}
 		}
 	}
+	r.reportCycles(e)
+}
+
+func (r *resolver) reportCycles(e *edges) {
 	for _, cycle := range e.cycles() {
 		first := r.g.Operators[cycle[0]]
 		r.errorf(first.Pos, first.Name, "", "is on a cycle: %s", r.cycleText(cycle))

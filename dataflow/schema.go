@@ -13,14 +13,24 @@ func (r *resolver) checkUse(u *use) {
 	for j := range op.Inputs {
 		inputs[j].Stream = op.Inputs[j].Stream
 		if from := u.inputs[j]; from.operator >= 0 {
-			out := &r.g.Operators[from.operator].Outputs[from.output]
-			inputs[j] = CheckInput{Stream: out.Stream, Schema: out.Schema}
-			op.Inputs[j].Schema = out.Schema
-			if as := op.Inputs[j].As; as != "" {
-				inputs[j].Stream = as
-			}
+			inputs[j] = op.Inputs[j].read(&r.g.Operators[from.operator].Outputs[from.output])
 		}
 	}
+	r.check(u, inputs)
+}
+
+// read sets the schema of the input, and returns what Check is told of it.
+func (in *Input) read(out *Output) CheckInput {
+	in.Schema = out.Schema
+	if in.As != "" {
+		return CheckInput{Stream: in.As, Schema: out.Schema}
+	}
+	return CheckInput{Stream: out.Stream, Schema: out.Schema}
+}
+
+// check is checkUse for an operator whose inputs are known.
+func (r *resolver) check(u *use, inputs []CheckInput) {
+	op := u.op
 	derived := r.derive(u, inputs)
 	for j := range op.Outputs {
 		out := &op.Outputs[j]

@@ -58,15 +58,16 @@ type builder struct {
 	step    int
 	group   string // of placements
 
-	old   *dataflow.Graph
-	g     *dataflow.Graph                           // the copy that becomes the new graph
-	copy  map[*dataflow.Operator]*dataflow.Operator // of the operators of old
-	nodes []*node                                   // in the order of creation: a node comes after those that it reads
+	session *session
+	copy    map[*dataflow.Operator]*dataflow.Operator // of the operators that the rule may change
+	touched []*dataflow.Operator                      // those operators, in the order of the graph
+
+	nodes []*node // in the order of creation: a node comes after those that it reads
 	made  map[*dataflow.Operator]*node
 	terms map[*termNode]bundle                 // of terms bound by where
 	gone  map[*dataflow.Operator]bool          // operators (of g) that are replaced
-	names map[string]bool                      // of operators
-	taken map[string]bool                      // streams
+	names nameSet                              // of operators
+	taken nameSet                              // of streams
 	moved map[*dataflow.Input]*dataflow.Schema // inputs of consumers that read something else now, and what they read before
 
 	changed map[*dataflow.Operator]bool // those consumers
@@ -317,7 +318,7 @@ func (b *builder) streams(n *patternNode) bundle {
 	var list bundle
 	for i := s.from; i < s.end; i++ {
 		in := &op.Inputs[i]
-		list = append(list, element{op: b.copy[in.From], out: in.Output, label: inputLabel(i), scope: in.Scope(), of: op.Name, input: i, schema: in.Schema})
+		list = append(list, element{op: b.at(in.From), out: in.Output, label: inputLabel(i), scope: in.Scope(), of: op.Name, input: i, schema: in.Schema})
 	}
 	return list
 }
@@ -342,9 +343,7 @@ func (b *builder) keep(op *dataflow.Operator, p *patternNode) *node {
 		return n
 	}
 	n := &node{op: op, of: op, pattern: p}
-	for _, in := range op.Inputs {
-		n.inputs = append(n.inputs, reference{from: in.From, out: in.Output, scope: in.Scope()})
-	}
+	n.inputs = b.originalInputs(op)
 	b.made[op] = n
 	b.nodes = append(b.nodes, n)
 	return n
@@ -393,7 +392,7 @@ func (b *builder) apply(t *termNode, args []bundle, i, k int) (bundle, error) {
 	} else {
 		b.gone[op] = true
 		n = b.replicate(op, t, i, k)
-		n.inputs = slices.Clone(b.originalInputs(op))
+		n.inputs = b.originalInputs(op)
 	}
 	if err := b.feed(t, n, args); err != nil {
 		return nil, err
@@ -436,7 +435,7 @@ func (b *builder) divide(n *node, i, k int) {
 func (b *builder) originalInputs(op *dataflow.Operator) []reference {
 	var refs []reference
 	for _, in := range op.Inputs {
-		refs = append(refs, reference{from: in.From, out: in.Output, scope: in.Scope()})
+		refs = append(refs, reference{from: b.at(in.From), out: in.Output, scope: in.Scope()})
 	}
 	return refs
 }

@@ -40,10 +40,8 @@ type Match struct {
 type Step struct {
 	Number int // from 1
 	Rule   *Rule
-	Target string // name of the operator in Before
+	Target string // name of the operator
 	Args   map[string]string
-	// Before and After are the graph as it was and as it is.
-	Before, After *dataflow.Graph
 	// Diff has one line for each operator that goes, comes or changes, as it was and as it is, in term
 	// notation after "- " and "+ ". It is empty if the rule changes nothing.
 	Diff string
@@ -57,32 +55,19 @@ func (e *Engine) Apply(g *dataflow.Graph, rule *Rule, target *dataflow.Operator,
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := e.matchTarget(rule, target, values)
+	if _, err := e.matchTarget(rule, target, values); err != nil {
+		return nil, nil, err
+	}
+	at := slices.Index(g.Operators, target)
+	if at < 0 {
+		return nil, nil, fmt.Errorf("rewrite: operator %q is not of the graph that is to be rewritten", target.Name)
+	}
+	s := e.session(g)
+	step, err := s.apply(rule, s.g.Operators[at], values)
 	if err != nil {
 		return nil, nil, err
 	}
-	if e.Matched != nil {
-		e.Matched(m.export(rule, target))
-	}
-	b := e.builder(g, rule, target, m, values)
-	if b.copy[target] == nil {
-		return nil, nil, fmt.Errorf("rewrite: operator %q is not of the graph that is to be rewritten", target.Name)
-	}
-	if err := b.build(); err != nil {
-		return nil, nil, err
-	}
-	b.markTarget()
-	if diags := dataflow.Resolve(b.g, e.Catalog); diags.HasErrors() {
-		return nil, nil, b.invalid(diags)
-	}
-	if err := b.checkStreams(); err != nil {
-		return nil, nil, err
-	}
-	step := &Step{Number: b.step, Rule: rule, Target: target.Name, Args: values, Before: g, After: b.g, Diff: b.diff()}
-	if e.Applied != nil {
-		e.Applied(step)
-	}
-	return b.g, step, nil
+	return s.g, step, nil
 }
 
 // Applies tells whether the rule's pattern and constraints hold at the target; if not, the error is a
@@ -199,27 +184,31 @@ func (k ValueKind) accepts(text string) bool {
 	return true
 }
 
-func (e *Engine) builder(g *dataflow.Graph, rule *Rule, target *dataflow.Operator, m *binding, values map[string]string) *builder {
+func (s *session) builder(rule *Rule, target *dataflow.Operator, m *binding, values map[string]string) *builder {
 	b := &builder{
-		catalog: e.Catalog, rule: rule, target: target, match: m, step: g.Steps + 1,
-		eval: evaluation{bound: m.bound, args: values, measures: e.Measures},
-		old:  g, g: g.Clone(),
-		copy:    make(map[*dataflow.Operator]*dataflow.Operator, len(g.Operators)),
+		catalog: s.engine.Catalog, rule: rule, target: target, match: m, step: s.g.Steps + 1, session: s,
+		eval:    evaluation{bound: m.bound, args: values, measures: s.engine.Measures},
+		copy:    make(map[*dataflow.Operator]*dataflow.Operator),
 		made:    make(map[*dataflow.Operator]*node),
 		terms:   make(map[*termNode]bundle),
 		gone:    make(map[*dataflow.Operator]bool),
-		names:   make(map[string]bool, len(g.Operators)),
-		taken:   make(map[string]bool, len(g.Operators)),
+		names:   newNameSet(func(name string) bool { return s.operators[name] != nil }),
+		taken:   newNameSet(func(name string) bool { return s.streams[name] }),
 		moved:   make(map[*dataflow.Input]*dataflow.Schema),
 		changed: make(map[*dataflow.Operator]bool),
 		counts:  make(map[*patternNode]int),
 		staged:  make(map[*patternNode]map[int]*termNode),
 	}
 	b.group = fmt.Sprintf("%s#%d", rule.Name, b.step)
-	b.g.Steps = b.step
-	for i, op := range g.Operators {
-		b.copy[op] = b.g.Operators[i]
+	for _, op := range m.bound {
+		if op != nil {
+			b.adopt(op)
+		}
 	}
+	for _, op := range consumersOf(b.bound(b.root())) {
+		b.adopt(op)
+	}
+	b.relate()
 	return b
 }
 
@@ -254,12 +243,12 @@ type Result struct {
 // is applied to each, in the order of the graph. What is wrong is reported at the rewrite; the others
 // are still applied.
 func (e *Engine) Run(g *dataflow.Graph, rules *RuleSet) (*Result, dataflow.Diagnostics) {
-	r := &Result{Graph: g}
+	run := &rewriting{engine: e, rules: rules, result: Result{Graph: g}, base: g}
 	var diags dataflow.Diagnostics
 	for i := range g.Rewrites {
-		diags = append(diags, e.rewrite(r, &g.Rewrites[i], rules)...)
+		diags = append(diags, run.rewrite(&g.Rewrites[i])...)
 	}
-	return r, diags
+	return &run.result, diags
 }
 
 // CheckNames reports what the rewrites of a graph that is not fit to be rewritten name wrongly: rules, their
@@ -305,35 +294,86 @@ func named(rw *dataflow.Rewrite, rules *RuleSet) (*Rule, map[string]string, data
 	return rule, args, diags
 }
 
+// rewriting is a run of the rewrites of a spec.
+type rewriting struct {
+	engine  *Engine
+	rules   *RuleSet
+	base    *dataflow.Graph // as the spec has it
+	session *session        // nil before the first step
+	result  Result
+}
+
 // rewrite applies one rewrite of a spec.
-func (e *Engine) rewrite(r *Result, rw *dataflow.Rewrite, rules *RuleSet) dataflow.Diagnostics {
-	rule, args, diags := named(rw, rules)
+func (r *rewriting) rewrite(rw *dataflow.Rewrite) dataflow.Diagnostics {
+	rule, args, diags := named(rw, r.rules)
 	if rule == nil {
 		return diags
 	}
-	targets := r.Graph.Named(rw.Operator)
+	targets := r.result.Graph.Named(rw.Operator)
 	if len(targets) == 0 {
-		diags = append(diags, unknownOperator(r.Graph, rw))
+		diags = append(diags, unknownOperator(r.result.Graph, rw))
 	}
 	if diags.HasErrors() {
 		return diags
 	}
-	before := *r
-	for _, t := range targets {
-		target := r.Graph.Operator(t.Name)
-		if target == nil {
-			continue // an earlier application has replaced it
-		}
-		g, step, err := e.Apply(r.Graph, rule, target, args)
-		if err != nil {
+	before := len(r.result.Steps)
+	names := make([]string, len(targets)) // a step may change the operators
+	for i, t := range targets {
+		names[i] = t.Name
+	}
+	for _, name := range names {
+		if err := r.apply(rule, name, args); err != nil {
 			return dataflow.Diagnostics{{Pos: rw.Pos, Message: err.Error()}}
 		}
-		r.Graph = g
-		r.Steps = append(r.Steps, step)
 	}
-	if err := checkCopies(r.Graph); err != nil {
-		*r = before
-		return dataflow.Diagnostics{diagnosticf(rw.Pos, "", "rule %q cannot be applied to operator %q: %v", rw.Rule, rw.Operator, err)}
+	if err := checkCopies(r.result.Graph); err != nil {
+		diags := dataflow.Diagnostics{diagnosticf(rw.Pos, "", "rule %q cannot be applied to operator %q: %v", rw.Rule, rw.Operator, err)}
+		if err := r.back(before); err != nil {
+			diags = append(diags, dataflow.Diagnostic{Pos: rw.Pos, Message: err.Error()})
+		}
+		return diags
+	}
+	return nil
+}
+
+// apply applies a rule to the operator of a name, unless an application before has replaced that.
+func (r *rewriting) apply(rule *Rule, name string, args map[string]string) error {
+	if r.session == nil {
+		r.session = r.engine.session(r.base)
+	}
+	target := r.session.operators[name]
+	if target == nil {
+		return nil
+	}
+	values, err := rule.arguments(name, args)
+	if err != nil {
+		return err
+	}
+	step, err := r.session.apply(rule, target, values)
+	if err != nil {
+		return err
+	}
+	r.result.Graph = r.session.g
+	r.result.Steps = append(r.result.Steps, step)
+	return nil
+}
+
+// back undoes all steps but the first n, by doing those again.
+func (r *rewriting) back(n int) error {
+	steps := r.result.Steps[:n]
+	r.session, r.result = nil, Result{Graph: r.base}
+	quiet := *r.engine
+	quiet.Matched, quiet.Applied = nil, nil
+	loud := r.engine
+	r.engine = &quiet
+	for _, s := range steps {
+		if err := r.apply(s.Rule, s.Target, s.Args); err != nil {
+			return fmt.Errorf("rewrite: assertion failed: step %d could be done, and cannot be done again: %w", s.Number, err)
+		}
+	}
+	r.engine = loud
+	if r.session != nil {
+		r.session.engine = loud
 	}
 	return nil
 }

@@ -281,7 +281,7 @@ func TestHooks(t *testing.T) {
 	if diff := cmp.Diff(want, events); diff != "" {
 		t.Error(diff)
 	}
-	if !diags.HasErrors() || len(result.Steps) != 2 || result.Steps[1].Before != result.Steps[0].After || result.Steps[0].Before != g {
+	if !diags.HasErrors() || len(result.Steps) != 2 || len(g.Operators) == len(result.Graph.Operators) {
 		t.Errorf("%v, %d steps", diags, len(result.Steps))
 	}
 	if o := result.Graph.Operator("a.2.1").Origin; o.Of != "a" || strings.Join(o.Lineage, " ") != "a a.2" || o.Rule != "partition" || o.Step != 2 || o.Replica != 1 {

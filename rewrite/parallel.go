@@ -54,19 +54,24 @@ func standsForAny(g *dataflow.Graph, operators []string, name string) bool {
 }
 
 func (e *Engine) spreadAll(g *dataflow.Graph, spreading []*Rule, k func(operator string) int, left map[string]error) (*Result, []error) {
+	s := e.session(g)
 	r := &Result{Graph: g}
 	var refused []error
 	for _, name := range operatorNames(g) {
-		op := r.Graph.Operator(name)
+		op := s.operators[name]
 		if op == nil || k(name) == 1 || spread(op, spreading) {
 			continue
 		}
-		err := left[name]
+		step, err := (*Step)(nil), left[name]
 		if err == nil {
-			err = e.spreadOne(r, op, spreading, k(name))
+			step, err = s.spread(op, spreading, k(name))
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			refused = append(refused, err)
+		case step != nil:
+			r.Graph = s.g
+			r.Steps = append(r.Steps, step)
 		}
 	}
 	return r, refused
@@ -81,26 +86,31 @@ func spread(op *dataflow.Operator, rules []*Rule) bool {
 	return added || slices.ContainsFunc(rules, func(r *Rule) bool { return slices.Contains(op.Origin.Through, r.Name) })
 }
 
-func (e *Engine) spreadOne(r *Result, op *dataflow.Operator, rules []*Rule, k int) error {
+// spread applies to the operator the first rule that applies. There is no step if there are no rules.
+func (s *session) spread(op *dataflow.Operator, rules []*Rule, k int) (*Step, error) {
 	var refused []error
 	for _, rule := range rules {
-		args := make(map[string]string)
-		if rule.Param("k") != nil {
-			args["k"] = strconv.Itoa(k)
+		step, err := s.spreadBy(op, rule, k)
+		if err == nil {
+			return step, nil
 		}
-		target, err := e.Triggered(rule, ParallelEvent, op, args)
-		if err != nil {
-			refused = append(refused, err)
-			continue
-		}
-		g, step, err := e.Apply(r.Graph, rule, target, args)
-		if err != nil {
-			refused = append(refused, err)
-			continue
-		}
-		r.Graph = g
-		r.Steps = append(r.Steps, step)
-		return nil
+		refused = append(refused, err)
 	}
-	return errors.Join(refused...)
+	return nil, errors.Join(refused...)
+}
+
+func (s *session) spreadBy(op *dataflow.Operator, rule *Rule, k int) (*Step, error) {
+	args := make(map[string]string)
+	if rule.Param("k") != nil {
+		args["k"] = strconv.Itoa(k)
+	}
+	target, err := s.engine.Triggered(rule, ParallelEvent, op, args)
+	if err != nil {
+		return nil, err
+	}
+	values, err := rule.arguments(target.Name, args)
+	if err != nil {
+		return nil, err
+	}
+	return s.apply(rule, target, values)
 }

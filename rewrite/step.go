@@ -11,17 +11,16 @@ import (
 func (b *builder) diff() string {
 	var w strings.Builder
 	old := make(map[string]*dataflow.Operator, len(b.copy))
-	for op, c := range b.copy {
+	for _, op := range b.touched {
+		c := b.copy[op]
 		if b.gone[c] || b.made[c] != nil || b.changed[c] {
 			old[op.Name] = op
 		}
-	}
-	for _, op := range b.old.Operators {
-		if c := b.copy[op]; b.gone[c] {
+		if b.gone[c] {
 			w.WriteString("- " + op.Statement(dataflow.TermOptions{}) + "\n")
 		}
 	}
-	for _, op := range b.g.Operators {
+	for _, op := range b.result() {
 		n := b.made[op]
 		if n == nil && !b.changed[op] {
 			continue

@@ -11,13 +11,12 @@ import (
 // nameAll names the new operators and streams. The stream that takes the place of another one takes its
 // name too, so that those who read it need not change.
 func (b *builder) nameAll(out bundle) {
-	for _, op := range b.g.Operators {
-		if b.gone[op] {
-			continue
-		}
-		b.names[op.Name] = true
-		for i := range op.Outputs {
-			b.taken[op.Outputs[i].Stream] = true
+	for _, op := range b.touched {
+		if c := b.copy[op]; b.gone[c] {
+			b.names.drop(op.Name)
+			for i := range op.Outputs {
+				b.taken.drop(op.Outputs[i].Stream)
+			}
 		}
 	}
 	several := make(map[string]int)
@@ -36,7 +35,7 @@ func (b *builder) nameAll(out bundle) {
 			given[name]++
 			name += "." + strconv.Itoa(given[name])
 		}
-		n.op.Name = fresh(b.names, name)
+		n.op.Name = b.names.fresh(name)
 	}
 	b.inherit(out)
 	for _, n := range b.nodes {
@@ -63,13 +62,27 @@ func (b *builder) baseName(n *node) string {
 	return name
 }
 
+// nameSet is the names that are taken: those of the graph, but for some that have become free, and new ones.
+type nameSet struct {
+	old        func(name string) bool
+	free, more map[string]bool
+}
+
+func newNameSet(old func(name string) bool) nameSet {
+	return nameSet{old: old, free: make(map[string]bool), more: make(map[string]bool)}
+}
+
+func (s *nameSet) has(name string) bool { return s.more[name] || s.old(name) && !s.free[name] }
+func (s *nameSet) add(name string)      { s.more[name] = true }
+func (s *nameSet) drop(name string)     { s.free[name] = true }
+
 // fresh takes a name, with a number if it is taken already.
-func fresh(taken map[string]bool, name string) string {
+func (s *nameSet) fresh(name string) string {
 	unique := name
-	for i := 2; taken[unique]; i++ {
+	for i := 2; s.has(unique); i++ {
 		unique = fmt.Sprintf("%s-%d", name, i)
 	}
-	taken[unique] = true
+	s.add(unique)
 	return unique
 }
 
@@ -90,11 +103,11 @@ func (b *builder) inherit(out bundle) {
 	}
 	for j, i := range read {
 		e, ok := pick(out, outputLabel(old.Outputs[i].Port), j, len(read))
-		if !ok || e.out < 0 || e.op.Outputs[e.out].Stream != "" || b.taken[old.Outputs[i].Stream] {
+		if !ok || e.out < 0 || e.op.Outputs[e.out].Stream != "" || b.taken.has(old.Outputs[i].Stream) {
 			continue
 		}
 		e.op.Outputs[e.out].Stream = old.Outputs[i].Stream
-		b.taken[old.Outputs[i].Stream] = true
+		b.taken.add(old.Outputs[i].Stream)
 	}
 }
 
@@ -111,7 +124,7 @@ func (b *builder) nameStreams(n *node) {
 		case o.Port != "":
 			name += "." + o.Port
 		}
-		o.Stream = fresh(b.taken, name)
+		o.Stream = b.taken.fresh(name)
 	}
 }
 
@@ -146,16 +159,15 @@ func (b *builder) rewire(out bundle) error {
 
 // set lets the input read what the reference says.
 func (r reference) set(in *dataflow.Input) {
-	in.Stream = r.from.Outputs[r.out].Stream
+	in.From, in.Output, in.Stream = r.from, r.out, r.from.Outputs[r.out].Stream
 	in.As = r.scope
 	if in.As == in.Stream {
 		in.As = ""
 	}
 }
 
-// connect gives all nodes their inputs and puts the new ones where the target stood.
+// connect gives all nodes their inputs.
 func (b *builder) connect() {
-	var made []*dataflow.Operator
 	for _, n := range b.nodes {
 		was := n.op.Inputs
 		n.op.Inputs = make([]dataflow.Input, len(n.inputs))
@@ -166,20 +178,7 @@ func (b *builder) connect() {
 			}
 			ref.set(&n.op.Inputs[i])
 		}
-		if n.of != n.op {
-			made = append(made, n.op)
-		}
 	}
-	var ops []*dataflow.Operator
-	for _, op := range b.g.Operators {
-		if op == b.copy[b.target] {
-			ops = append(ops, made...)
-		}
-		if !b.gone[op] {
-			ops = append(ops, op)
-		}
-	}
-	b.g.Operators = ops
 }
 
 // checkGone refuses a result that takes a stream from an operator that the pattern did not match, or
@@ -215,7 +214,8 @@ func (b *builder) checkGone() error {
 // checkStreams checks, once the graph is resolved, that what reads the result finds the columns that it
 // had before.
 func (b *builder) checkStreams() error {
-	for _, op := range b.g.Operators {
+	for _, old := range b.touched {
+		op := b.copy[old]
 		if !b.changed[op] {
 			continue
 		}

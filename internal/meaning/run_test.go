@@ -78,7 +78,32 @@ func (s *source) Next(_ context.Context, most int) (*operators.SourceRows, error
 		s.rows.Batch.Len++
 	}
 	s.row += n
+	if s.next%2 == 0 { // both ways to give rows
+		s.rows.Release = spoil
+	}
 	return &s.rows, nil
+}
+
+// spoil makes sure that nobody still reads a batch that has been given back.
+func spoil(b *batch.Batch) {
+	for c := range b.Cols {
+		v := &b.Cols[c]
+		for i := range v.Ints {
+			v.Ints[i] ^= 0x5a5a5a5a
+		}
+		for i := range v.Floats {
+			v.Floats[i] = -v.Floats[i] - 7
+		}
+		for i := range v.Data {
+			v.Data[i] ^= 1
+		}
+		for i := range v.Bits {
+			v.Bits[i] = ^v.Bits[i]
+		}
+		for i := range v.Decimals {
+			v.Decimals[i].Lo ^= 5
+		}
+	}
 }
 
 // writer is a running writer in memory.

@@ -8,7 +8,8 @@ import (
 )
 
 // Version is that of the messages between scheduler and workers. It changes whenever one of their types does, since
-// fields that are not known are refused: what a message says besides could be what matters.
+// fields that are not known are refused: what a message says besides could be what matters. It also changes with the frames
+// that workers send each other (package executor/channel): this is where it is found out that they cannot.
 const Version = 1
 
 // Each message begins with its version, "v1 ", in all versions. Before there were versions it began with the JSON.

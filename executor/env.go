@@ -30,6 +30,8 @@ type Env interface {
 	Now() int64
 	// Changed says that Report has something new that others wait for.
 	Changed()
+	// Progressed says that Report has something new that nobody waits for: it may be told a little later.
+	Progressed()
 }
 
 // Timer is an Env whose time is not that of this machine.

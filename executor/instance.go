@@ -226,6 +226,12 @@ func (i *Instance) changed() {
 	i.env.Changed()
 }
 
+// progressed says that the report has something new that nobody waits for.
+func (i *Instance) progressed() {
+	i.reports++
+	i.env.Progressed()
+}
+
 // Tick is to be called about every 50 ms.
 func (i *Instance) Tick() {
 	if i.dead {

@@ -355,8 +355,20 @@ func (i *Instance) record(s *instanceSink) error {
 		s.unrecorded = nil
 	}
 	if f := s.reached(); f > s.frontier {
+		before := s.frontier
 		s.frontier = f
-		i.changed()
+		if i.awaited(before, f) {
+			i.changed()
+		} else {
+			i.progressed()
+		}
 	}
 	return nil
+}
+
+// awaited reports whether somebody waits for a frontier that has gone from one epoch to another: a checkpoint, a plan
+// or the end of the query does, and nothing does at each epoch.
+func (i *Instance) awaited(from, to int64) bool {
+	every := i.cfg.Launch.Every
+	return to == metaquery.LastEpoch || i.orders.Stop != 0 || i.plan != nil || every > 0 && to/every > max(from, 0)/every
 }

@@ -56,6 +56,7 @@ func (e *loneEnv) Reply(string, []byte)                           {}
 func (e *loneEnv) Background(work func() error, done func(error)) { done(work()) }
 func (e *loneEnv) Now() int64                                     { return time.Now().UnixMicro() }
 func (e *loneEnv) Changed()                                       { e.changes++ }
+func (e *loneEnv) Progressed()                                    { e.changes++ }
 
 // TestWaitsForRoom: a source whose epoch cannot be logged says so, at once, until it can.
 func TestWaitsForRoom(t *testing.T) {

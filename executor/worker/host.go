@@ -43,12 +43,13 @@ type host struct {
 	outputs map[string]*output
 	inputs  map[string]*input
 
-	changed bool             // there is something new to report
-	urgent  bool             // at once
-	report  metaquery.Report // the last one
-	said    time.Time        // when
-	ticked  time.Time
-	clock   clock
+	changed    bool             // there is something new to report
+	urgent     bool             // at once
+	progressed bool             // there is something new to report that nobody waits for
+	report     metaquery.Report // the last one
+	said       time.Time        // when
+	ticked     time.Time
+	clock      clock
 }
 
 func newHost(w *worker, task *dataflow.Task, l metaquery.Launch) *host {
@@ -175,29 +176,34 @@ func (h *host) pause(now time.Time, wait time.Duration, waiting bool) time.Durat
 	if wait > 0 {
 		pause = min(pause, wait)
 	}
-	if h.changed {
-		pause = min(pause, reportInterval-now.Sub(h.said))
-	}
+	pause = min(pause, h.patience()-now.Sub(h.said))
 	if waiting {
 		pause = min(pause, retryInterval)
 	}
 	return max(pause, 0)
 }
 
-// say tells the scheduler how the instance is, if that is due.
-func (h *host) say(now time.Time) {
-	least := repeatInterval
+// patience is how long after a report the next one is due.
+func (h *host) patience() time.Duration {
 	switch {
 	case h.changed && h.urgent:
-		least = 0
+		return 0
 	case h.changed:
-		least = reportInterval
+		return reportInterval
+	case h.progressed:
+		return progressInterval
 	}
+	return repeatInterval
+}
+
+// say tells the scheduler how the instance is, if that is due.
+func (h *host) say(now time.Time) {
+	due := now.Sub(h.said) >= h.patience()
 	h.urgent = false
-	if now.Sub(h.said) < least {
+	if !due {
 		return
 	}
-	h.changed = false
+	h.changed, h.progressed = false, false
 	h.said = now
 	seq := h.report.Seq
 	h.report = h.inst.Report()
@@ -250,3 +256,6 @@ func (h *host) Now() int64 { return h.clock.micros() }
 
 // Changed implements executor.Env.
 func (h *host) Changed() { h.changed = true }
+
+// Progressed implements executor.Env.
+func (h *host) Progressed() { h.progressed = true }

@@ -65,9 +65,11 @@ type Config struct {
 const (
 	aliveInterval  = 200 * time.Millisecond
 	repeatInterval = 500 * time.Millisecond // of a report without changes
-	reportInterval = 5 * time.Millisecond   // of a report with changes, at least
 	tickInterval   = 50 * time.Millisecond
 	retryInterval  = 2 * time.Millisecond // of a message that was not taken
+	// At least, of a report with changes for which somebody waits, and of one with others.
+	reportInterval   = 5 * time.Millisecond
+	progressInterval = 20 * time.Millisecond
 )
 
 const usualSilence = 10 * time.Second

@@ -30,6 +30,7 @@ type host struct {
 	said    int64                  // sequence number of the last report
 	busy    bool                   // a call is under way
 	changed bool                   // a report is on its way
+	further bool                   // one that may take longer is
 	cutting int                    // numbers the planned cuts; only the last counts
 }
 
@@ -261,14 +262,20 @@ func (h *host) WithTimeout(ctx context.Context, _ time.Duration) (context.Contex
 }
 
 // Changed implements executor.Env.
-func (h *host) Changed() {
-	if h.changed || h.gone() {
+func (h *host) Changed() { h.reportWithin(&h.changed, 5*millisecond) }
+
+// Progressed implements executor.Env.
+func (h *host) Progressed() { h.reportWithin(&h.further, 20*millisecond) }
+
+// reportWithin reports after a while, unless that is due already.
+func (h *host) reportWithin(due *bool, most int64) {
+	if *due || h.gone() {
 		return
 	}
-	h.changed = true
+	*due = true
 	w := h.worker.world
-	w.after(w.between(0, 5*millisecond), func() {
-		h.changed = false
+	w.after(w.between(0, most), func() {
+		*due = false
 		h.report()
 	})
 }

@@ -260,7 +260,16 @@ func (p *schedulerProcess) openStore(ctx context.Context) (store.Store, error) {
 	if err != nil {
 		return nil, usageErrorf("--store: %v", err)
 	}
-	return store.OpenZooKeeper(ctx, place.Hosts, place.Path, store.Options{Session: p.c.Session, Auth: place.Auth, Log: p.log})
+	kept, err := store.OpenZooKeeper(ctx, place.Hosts, place.Path, store.Options{
+		Session: p.c.Session, Auth: place.Auth, LargeDir: filepath.Join(p.c.StateRoot, "large"), Log: p.log,
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("--store: ended before ZooKeeper at %s could be reached", strings.Join(place.Hosts, ","))
+	case err != nil:
+		return nil, usageErrorf("--store: %v", err)
+	}
+	return kept, nil
 }
 
 // worker is the command of a worker process on this machine.

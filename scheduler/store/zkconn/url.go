@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 )
 
@@ -51,7 +52,12 @@ func withPort(host string) (string, error) {
 		host = net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
 	}
 	name, port, err := net.SplitHostPort(host)
-	if err != nil || name == "" || port == "" || strings.Trim(port, "0123456789") != "" {
+	bad := name == "" || port == "" || strings.Trim(port, "0123456789") != "" || strings.ContainsAny(name, " \t\r\n")
+	if strings.Contains(name, ":") {
+		_, notIP := netip.ParseAddr(name)
+		bad = bad || notIP != nil
+	}
+	if err != nil || bad {
 		return "", fmt.Errorf("%q is no host:port of ZooKeeper", host)
 	}
 	return host, nil

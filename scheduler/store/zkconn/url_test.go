@@ -12,6 +12,7 @@ func TestParseURL(t *testing.T) {
 		"zk://h:1,10.0.0.1:2,[::1]:3/a/b/":  {[]string{"h:1", "10.0.0.1:2", "[::1]:3"}, "", "/a/b"},
 		"zk://u:p/w@x,y@h:1/mesos":          {[]string{"h:1"}, "u:p/w@x,y", "/mesos"},
 		"zk://[::1]/sluice":                 {[]string{"[::1]:2181"}, "", "/sluice"},
+		"zk://::1/sluice":                   {[]string{"[::1]:2181"}, "", "/sluice"},
 		"zk://zk1.example.com,zk2:99/a.b_c": {[]string{"zk1.example.com:2181", "zk2:99"}, "", "/a.b_c"},
 	} {
 		got, err := ParseURL(url)
@@ -30,6 +31,9 @@ func TestParseURL(t *testing.T) {
 		"zk://h,/x":      "host:port",
 		"zk://h:x/y":     "host:port",
 		"zk://h:/y":      "host:port",
+		"zk://h:1:2/y":   "host:port",
+		"zk://h:1:x/y":   "host:port",
+		"zk://a b/y":     "host:port",
 		"zk://user@h/x":  "user:password",
 		"zk://:pass@h/x": "user:password",
 	} {

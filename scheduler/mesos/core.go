@@ -67,7 +67,9 @@ type query struct {
 	executor ExecutorSpec
 	closed   bool
 	wants    []*want // workers to launch; those that fewest agents can have first
-	quick    int     // workers in a row that ended soon
+	// asked are the capacities with attributes that workers of the query have, or have had, by key.
+	asked map[string]dataflow.Resources
+	quick int // workers in a row that ended soon
 	// notBefore is when the next worker may be launched after some have ended soon.
 	notBefore time.Time
 	wantSince time.Time // when wants became more than none
@@ -299,7 +301,7 @@ const lookEvery = 50 * time.Millisecond
 func (c *Core) know(q *Query) {
 	have := c.queries[q.Name]
 	if have == nil {
-		have = &query{name: q.Name, unable: map[string]bool{}}
+		have = &query{name: q.Name, unable: map[string]bool{}, asked: map[string]dataflow.Resources{}}
 		c.queries[q.Name] = have
 	}
 	have.need, have.executor, have.closed, c.due = q.Need, q.Executor, false, true
@@ -309,6 +311,7 @@ func (c *Core) know(q *Query) {
 	for _, w := range c.sorted() {
 		if w.rec.Query == q.Name {
 			w.address(q.Executor.Control)
+			have.note(w.rec.Capacity.resources())
 		}
 	}
 }

@@ -28,8 +28,8 @@ Framework.Check, and told if it is asked for nevertheless.
 Two workers of a query are never on one agent, so that the nodes of placements @{p1} and @{p2} are distinct,
 unless Need.Shared allows it and no other agent has offered anything for Config.Patience. Workers of different
 queries may be on one agent. From the offers of one event as many workers of a query are launched as possible (match).
-Of the agents that are good for a worker those come first on which none has failed of late, and then those with fewer
-workers. One that offers GPUs is used by workers that need none only after Config.Patience. Attributes of a Need must be had exactly: a
+Of the agents that are good for a worker those come first on which none has failed of late, then those whose attributes
+fewest other workers of the query ask for, and then those with fewer workers. One that offers GPUs is used by workers that need none only after Config.Patience. Attributes of a Need must be had exactly: a
 text or number is equal, a set or ranges hold it. Resources that are reserved for a role of the framework are
 used before others, in the form in which they are offered; volumes and what may be revoked are not used.
 

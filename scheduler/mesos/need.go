@@ -116,8 +116,7 @@ func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 func (n Need) wrongAttribute(has []pb.Attribute) string {
 	var wrong []string
 	for name, value := range n.Attributes {
-		found := slices.ContainsFunc(has, func(a pb.Attribute) bool { return a.Name == name && attributeIs(a, value) })
-		if !found {
+		if !hasAttribute(has, name, value) {
 			wrong = append(wrong, name+"="+value)
 		}
 	}
@@ -125,6 +124,10 @@ func (n Need) wrongAttribute(has []pb.Attribute) string {
 		return ""
 	}
 	return slices.Min(wrong)
+}
+
+func hasAttribute(has []pb.Attribute, name, value string) bool {
+	return slices.ContainsFunc(has, func(a pb.Attribute) bool { return a.Name == name && attributeIs(a, value) })
 }
 
 // attributeIs compares an attribute with a value: a text and a number must be equal to it, a set or ranges

@@ -177,20 +177,21 @@ func (c *Core) place(q *query, groups []*offered) {
 	}
 }
 
-// fitting are the offers that are good for a wanted worker: agents first on which none has failed of late, then those
-// with the fewest workers. One with GPUs comes last if none is needed.
+// fitting are the offers that are good for a wanted worker: agents first on which none has failed of late, then those that
+// fewest others of the query could use, then those with the fewest workers. One with GPUs comes last if none is needed.
 func (c *Core) fitting(q *query, w *want, groups []*offered, sharing bool) []*offered {
 	type candidate struct {
 		*offered
 		gpus   milli
 		failed int
+		sought int
 	}
 	var list []candidate
 	for _, g := range groups {
 		if c.judge(q, w, g, sharing).kind != fits {
 			continue
 		}
-		x := candidate{offered: g, failed: c.failures(g.agent)}
+		x := candidate{offered: g, failed: c.failures(g.agent), sought: q.sought(w.key, g.attrs)}
 		if w.need.GPUs == 0 {
 			x.gpus = g.pool.has("gpus")
 		}
@@ -198,7 +199,7 @@ func (c *Core) fitting(q *query, w *want, groups []*offered, sharing bool) []*of
 	}
 	slices.SortStableFunc(list, func(a, b candidate) int {
 		return cmp.Or(
-			cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.failed, b.failed), cmp.Compare(c.on[a.agent.id], c.on[b.agent.id]),
+			cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.failed, b.failed), cmp.Compare(a.sought, b.sought), cmp.Compare(c.on[a.agent.id], c.on[b.agent.id]),
 			cmp.Compare(a.agent.id, b.agent.id),
 		)
 	})

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	pb "github.com/mesos/mesos-go/api/v1/lib"
+
 	"sluice/dataflow"
 )
 
@@ -75,6 +77,31 @@ func (q *query) find(key string) *want {
 	return nil
 }
 
+// maxAsked bounds query.asked. A query that has more different workers is one that changes them all the time.
+const maxAsked = 1000
+
+// note remembers a capacity for which not every agent is good.
+func (q *query) note(capacity dataflow.Resources) {
+	if len(capacity.Attributes) > 0 && len(q.asked) < maxAsked {
+		q.asked[capacity.String()] = capacity
+	}
+}
+
+// sought counts the other capacities of the query's workers for which an agent has the attributes: a worker that could be
+// elsewhere is in the way of theirs, since no two are on one agent.
+func (q *query) sought(key string, attributes []pb.Attribute) (n int) {
+	for k, capacity := range q.asked {
+		if k == key {
+			continue
+		}
+		has := func(a dataflow.Attribute) bool { return hasAttribute(attributes, a.Name, a.Value) }
+		if !slices.ContainsFunc(capacity.Attributes, func(a dataflow.Attribute) bool { return !has(a) }) {
+			n++
+		}
+	}
+	return n
+}
+
 // ask wants one more worker of a query.
 func (c *Core) ask(q *query, capacity dataflow.Resources) *want {
 	c.reviveDue = true
@@ -85,6 +112,7 @@ func (c *Core) ask(q *query, capacity dataflow.Resources) *want {
 	if w == nil {
 		w = &want{key: capacity.String(), capacity: capacity, since: c.now, verdicts: map[string]verdict{}}
 		c.measure(q, w)
+		q.note(capacity)
 		at, _ := slices.BinarySearchFunc(q.wants, w, func(a, b *want) int {
 			return cmp.Or(compareCapacities(a.capacity, b.capacity), cmp.Compare(a.key, b.key))
 		})

@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -100,79 +100,29 @@ func printProblems(list []api.Diagnostic, s streams) {
 
 func queryPath(name string) string { return "/queries/" + url.PathEscape(name) }
 
-type submitCommand struct {
-	Spec       string   `arg:"" help:"The spec, - for standard input."`
-	Name       string   `help:"The query's name; that of the spec by default." placeholder:"NAME"`
-	Set        []string `help:"Set a parameter of an operator: OPERATOR.PARAMETER=VALUE." sep:"none" placeholder:"OP.PARAM=VALUE"`
-	Env        []string `help:"A variable that the spec names; those of this command's environment by default." sep:"none" placeholder:"NAME=VALUE"`
-	Partitions int      `short:"p" help:"Run operators as N replicas wherever that is safe." default:"1" placeholder:"N"`
-	Workers    int      `help:"How many workers the query is to have." placeholder:"N"`
-	Checkpoint string   `help:"Time between two checkpoints, or off; 1s by default." placeholder:"INTERVAL"`
-	Fsync      string   `help:"When what is kept is brought to the disk: never, grouped or always." placeholder:"MODE"`
-	Transport  string   `help:"How rows go between workers." placeholder:"NAME"`
-	Limit      int64    `help:"Stop when each writer has written so many rows." default:"-1" placeholder:"N"`
-	Wait       bool     `help:"Wait until the query has ended."`
-	serviceOptions
-}
-
-// Run implements the command.
-func (c *submitCommand) Run(s streams) error {
-	text, err := readSpec(c.Spec, s)
-	if err != nil {
-		return err
-	}
-	dir, err := filepath.Abs(filepath.Dir(c.Spec))
-	if err != nil {
-		return err
-	}
-	env, err := givenEnv(string(text), c.Env)
-	if err != nil {
-		return err
-	}
-	sub := api.Submission{
-		Name: c.Name, Spec: string(text), File: c.Spec, Dir: dir, Set: c.Set, Env: env, Partitions: c.Partitions, Workers: c.Workers,
-		Checkpoint: c.Checkpoint, Fsync: c.Fsync, Transport: c.Transport,
-	}
-	if c.Limit >= 0 {
-		sub.Limit = &c.Limit
-	}
-	var q api.Query
-	if err := c.call(http.MethodPost, "/queries", &sub, &q, s); err != nil {
-		return err
-	}
-	printProblems(q.Diagnostics, s)
-	fmt.Fprintln(s.out, q.Name)
-	if c.Wait {
-		return c.wait(q.Name, s)
-	}
-	return nil
-}
-
 // waitPause is how long a command waits before it asks again whether a query has ended.
 const waitPause = 200 * time.Millisecond
 
-// wait waits until a query has ended. A scheduler that does not answer, since another one takes over, is
-// asked again.
-func (o *serviceOptions) wait(name string, s streams) error {
+// until waits until something is so of a query. A scheduler that does not answer, since another one takes over, is
+// asked again. otherwise is what is said of the query if a signal comes first.
+func (o *serviceOptions) until(name string, so func(*api.Query) bool, otherwise string, s streams) (*api.Query, error) {
 	c, err := o.client()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
 	for {
-		var q api.Query
-		err := c.Do(ctx, http.MethodGet, queryPath(name), nil, &q)
+		q := &api.Query{}
+		err := c.Do(ctx, http.MethodGet, queryPath(name), nil, q)
 		var known *api.Error
 		switch {
 		case ctx.Err() != nil:
-			return &exitError{exitFailed, fmt.Sprintf("query %q goes on", name)}
-		case errors.As(err, &known) && known.Code == api.UnknownQuery:
-			return serviceError(err, s)
-		case err == nil && q.State == api.Finished:
-			return nil
-		case err == nil && api.Ended(q.State):
-			return &exitError{exitFailed, strings.TrimRight(fmt.Sprintf("query %q: %s: %s", name, q.State, q.Error), ": ")}
+			return nil, &exitError{exitFailed, fmt.Sprintf("query %q: %s", name, otherwise)}
+		case errors.As(err, &known) && (known.Code == api.UnknownQuery || known.Code == api.Unauthorized):
+			return nil, serviceError(err, s)
+		case err == nil && so(q):
+			return q, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -181,8 +131,18 @@ func (o *serviceOptions) wait(name string, s streams) error {
 	}
 }
 
+// wait waits until a query has ended. That it has not finished is an error.
+func (o *serviceOptions) wait(name string, s streams) error {
+	q, err := o.until(name, func(q *api.Query) bool { return api.Ended(q.State) }, "it goes on", s)
+	if err == nil && q.State != api.Finished {
+		err = &exitError{exitFailed, strings.TrimRight(fmt.Sprintf("query %q: %s: %s", name, q.State, q.Error), ": ")}
+	}
+	return err
+}
+
 type listCommand struct {
-	Format string `help:"Form of the output: text or json." enum:"text,json" default:"text"`
+	State  []string `help:"Only those in these states." placeholder:"STATE"`
+	Format string   `help:"Form of the output: text or json." enum:"text,json" default:"text"`
 	serviceOptions
 }
 
@@ -192,6 +152,12 @@ func (c *listCommand) Run(s streams) error {
 	if err := c.call(http.MethodGet, "/queries", nil, &list, s); err != nil {
 		return err
 	}
+	for _, state := range c.State {
+		if !slices.Contains(api.States, state) {
+			return usageErrorf("--state must be one of %s; it is %q", strings.Join(api.States, ", "), state)
+		}
+	}
+	list.Queries = slices.DeleteFunc(list.Queries, func(q api.Query) bool { return len(c.State) > 0 && !slices.Contains(c.State, q.State) })
 	if c.Format == "json" {
 		return printJSON(list.Queries, s)
 	}
@@ -206,6 +172,7 @@ func (c *listCommand) Run(s streams) error {
 func printJSON(v any, s streams) error {
 	enc := json.NewEncoder(s.out)
 	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
 
@@ -222,6 +189,9 @@ func printQuery(q *api.Query, s streams) error {
 	fmt.Fprintf(w, "query %s: %s, checkpoint %s, %d restarts\n", q.Name, q.State, epochText(q.Checkpoint), q.Restarts)
 	if q.Error != "" {
 		fmt.Fprintf(w, "%s\n", q.Error)
+	}
+	if e := q.Edit; e != nil {
+		fmt.Fprintf(w, "edit of %s: %s\n", e.Asked.UTC().Format(time.RFC3339), strings.TrimRight(e.State+": "+e.Reason, ": "))
 	}
 	if q.Watermark != nil {
 		fmt.Fprintf(w, "watermark %s\n", q.Watermark.UTC().Format(time.RFC3339Nano))
@@ -300,8 +270,70 @@ func (c *drainCommand) Run(s streams) error {
 	return c.wait(c.Query, s)
 }
 
+type stopCommand struct {
+	Query string `arg:"" help:"The query's name."`
+	serviceOptions
+}
+
+// Run implements the command.
+func (c *stopCommand) Run(s streams) error {
+	var q api.Query
+	if err := c.call(http.MethodPost, queryPath(c.Query)+"/stop", nil, &q, s); err != nil {
+		return err
+	}
+	if !api.Ended(q.State) {
+		next, err := c.until(c.Query, func(q *api.Query) bool { return api.Ended(q.State) }, "it is being stopped", s)
+		if err != nil {
+			return err
+		}
+		q = *next
+	}
+	if q.State != api.Stopped {
+		return &exitError{exitFailed, strings.TrimRight(fmt.Sprintf("query %q: %s: %s", c.Query, q.State, q.Error), ": ")}
+	}
+	return nil
+}
+
+type resumeCommand struct {
+	Query string `arg:"" help:"The query's name."`
+	Wait  bool   `help:"Wait until the query has ended."`
+	serviceOptions
+}
+
+// Run implements the command.
+func (c *resumeCommand) Run(s streams) error {
+	if err := c.call(http.MethodPost, queryPath(c.Query)+"/resume", nil, nil, s); err != nil || !c.Wait {
+		return err
+	}
+	return c.wait(c.Query, s)
+}
+
+type waitCommand struct {
+	Query   string        `arg:"" help:"The query's name."`
+	Running bool          `help:"Wait until it runs, not until it has ended."`
+	Timeout time.Duration `help:"How long to wait at most; for ever by default." placeholder:"TIME"`
+	serviceOptions
+}
+
+// Run implements the command.
+func (c *waitCommand) Run(s streams) error {
+	begin, late := time.Now(), false
+	q, err := c.until(c.Query, func(q *api.Query) bool {
+		late = c.Timeout > 0 && time.Since(begin) >= c.Timeout
+		return late || api.Ended(q.State) || c.Running && q.State != api.Starting
+	}, "it goes on", s)
+	switch {
+	case err != nil:
+		return err
+	case api.Ended(q.State) && q.State != api.Finished, late && !api.Ended(q.State) && !(c.Running && q.State != api.Starting):
+		return &exitError{exitFailed, strings.TrimRight(fmt.Sprintf("query %q: %s: %s", c.Query, q.State, q.Error), ": ")}
+	}
+	return nil
+}
+
 type eventsCommand struct {
 	Query  string `arg:"" optional:"" help:"The query's name; all queries by default."`
+	Follow bool   `help:"With --no-follow: those that there are, from the oldest that is kept, and no more." default:"true" negatable:""`
 	After  string `help:"Begin after the event with this ID; with those that come from now on by default." placeholder:"ID"`
 	Format string `help:"Form of the output: text, or json with an event a line." enum:"text,json" default:"text"`
 	serviceOptions
@@ -315,7 +347,7 @@ func (c *eventsCommand) Run(s streams) error {
 	}
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
-	err = client.Events(ctx, c.Query, c.After, func(e api.Event) error {
+	err = client.Events(ctx, api.EventsOptions{Query: c.Query, After: c.After, Once: !c.Follow}, func(e api.Event) error {
 		if c.Format == "json" {
 			return json.NewEncoder(s.out).Encode(e)
 		}

@@ -102,12 +102,17 @@ func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
 	}
 	return &worker.Query{
 		Physical: p.tasks, Store: store,
-		Build: func(o *operators.Context) (operators.Operator, error) {
-			return catalog.Build(o, catalog.Options{Limit: d.Limit, Cluster: true})
-		},
+		Build:      builder(d.Limit),
 		OpenSource: openSources(d.State, d.Fsync),
 		Limits:     limits(d.Transport, e.dir),
 	}, nil
+}
+
+// builder builds the operators of the tasks of a query of which each writer writes so many rows.
+func builder(limit int64) executor.Builder {
+	return func(o *operators.Context) (operators.Operator, error) {
+		return catalog.Build(o, catalog.Options{Limit: limit, Cluster: true})
+	}
 }
 
 // limits are those of the instances of a worker. What UDP carries at once is small, and it has no pace of

@@ -33,6 +33,9 @@ type cli struct {
 	List      listCommand      `cmd:"" help:"List the queries of a scheduler."`
 	Show      showCommand      `cmd:"" help:"Print the spec of a query of a scheduler."`
 	Cancel    cancelCommand    `cmd:"" help:"End a query of a scheduler at once."`
+	Stop      stopCommand      `cmd:"" help:"End a query of a scheduler at a checkpoint, from which it can be resumed."`
+	Resume    resumeCommand    `cmd:"" help:"Go on with a query of a scheduler that was stopped or has failed."`
+	Wait      waitCommand      `cmd:"" help:"Wait until a query of a scheduler has ended."`
 	Drain     drainCommand     `cmd:"" help:"End the inputs of a query of a scheduler; it finishes what has been read."`
 	Events    eventsCommand    `cmd:"" help:"Show what happens at a scheduler, as it happens."`
 	Executor  executorCommand  `cmd:"" hidden:"" help:"Run tasks for a scheduler."`

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"sluice/executor"
-	"sluice/operators"
-	"sluice/operators/catalog"
 	"sluice/scheduler"
 	"sluice/scheduler/edit"
 	"sluice/scheduler/shell"
@@ -144,7 +142,7 @@ func (r *nodesRun) takeOver(old *nodesRun, was *savedQuery) (done bool, err erro
 		return false, errFinishedBefore(r.c.State)
 	}
 	stopped := &edit.Stopped{
-		Was: executor.ShapeOf(old.p.tasks), Record: record, Store: r.store, Build: r.build, OpenSource: openSources(r.state, r.fsync()),
+		Was: executor.ShapeOf(old.p.tasks), Record: record, Store: r.store, Build: builder(r.c.Limit), OpenSource: openSources(r.state, r.fsync()),
 	}
 	same, err := r.keepReplicas(was, stopped)
 	if err != nil || same {
@@ -184,11 +182,6 @@ func (r *nodesRun) keepReplicas(was *savedQuery, stopped *edit.Stopped) (same bo
 		return false, err
 	}
 	return same, checkDurable(r.p)
-}
-
-// build builds the operators that tasks have.
-func (r *nodesRun) build(o *operators.Context) (operators.Operator, error) {
-	return catalog.Build(o, catalog.Options{Limit: r.c.Limit, Cluster: true})
 }
 
 // doWhatIsLeft runs the query, which is another one than is to go on, as far as its sources have logged.

@@ -67,7 +67,7 @@ const endTime = 3 * time.Second
 // Run implements the command.
 func (c *schedulerCommand) Run(s streams) error {
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, now, restore := twoSignals()
 	defer restore()
 	level := slog.LevelInfo
 	if c.Verbose {
@@ -83,7 +83,30 @@ func (c *schedulerCommand) Run(s streams) error {
 	}
 	defer remove()
 	p.dir = dir
-	return p.serve(ctx)
+	return p.serve(ctx, now)
+}
+
+// twoSignals gives a context that the first Ctrl-C or SIGTERM ends, and one that the second one ends.
+func twoSignals() (first, second context.Context, restore func()) {
+	first, endFirst := context.WithCancel(context.Background())
+	second, endSecond := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for _, end := range []func(){endFirst, endSecond} {
+			select {
+			case <-second.Done():
+				return
+			case <-signals:
+				end()
+			}
+		}
+	}()
+	return first, second, func() {
+		signal.Stop(signals)
+		endFirst()
+		endSecond()
+	}
 }
 
 // prepare reads all that the command line names.
@@ -162,8 +185,8 @@ func loopback(addr string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// serve runs the service and its API until ctx is done.
-func (p *schedulerProcess) serve(ctx context.Context) (err error) {
+// serve runs the service and its API until ctx is done. When now is done it ends at once.
+func (p *schedulerProcess) serve(ctx, now context.Context) (err error) {
 	listener, err := net.Listen("tcp", p.c.Listen)
 	if err != nil {
 		return usageErrorf("the API cannot listen: %v", err)
@@ -199,7 +222,7 @@ func (p *schedulerProcess) serve(ctx context.Context) (err error) {
 	defer cancel()
 	over := make(chan struct{})
 	go func() {
-		svc.Run(ctx)
+		svc.Run(ctx, now)
 		close(over)
 	}()
 	select {

@@ -13,7 +13,7 @@ import (
 )
 
 // compile makes the plan of a query for the service.
-func (p *schedulerProcess) compile(sub *api.Submission) (*service.Compiled, dataflow.Diagnostics, error) {
+func (p *schedulerProcess) compile(sub *api.Submission, replicas map[string]int) (*service.Compiled, dataflow.Diagnostics, error) {
 	c := &runCommand{
 		Spec: sub.File, Set: sub.Set, Limit: -1, Partitions: sub.Partitions, State: p.c.StateRoot,
 		Checkpoint: sub.Checkpoint, Fsync: sub.Fsync, Nodes: sub.Workers, Transport: sub.Transport,
@@ -29,7 +29,7 @@ func (p *schedulerProcess) compile(sub *api.Submission) (*service.Compiled, data
 	}
 	text := []byte(sub.Spec)
 	plan, diags, err := loadPlan(c.Spec, planOptions{
-		sets: c.Set, parallel: c.Partitions, nodes: c.Nodes, text: text, dir: sub.Dir, service: true, env: only(sub.Env),
+		sets: c.Set, parallel: c.Partitions, replicas: replicas, nodes: c.Nodes, text: text, dir: sub.Dir, service: true, env: only(sub.Env),
 	}, p.s)
 	if err != nil || diags.HasErrors() {
 		return nil, diags, err
@@ -43,7 +43,9 @@ func (p *schedulerProcess) compile(sub *api.Submission) (*service.Compiled, data
 	}
 	return &service.Compiled{Config: config, Deploy: metaquery.Deploy{
 		Spec: text, File: c.Spec, Dir: sub.Dir, Sets: c.Set, Env: plan.env, Partitions: c.Partitions, Nodes: c.Nodes,
-		Graph: plan.fingerprint(), Limit: c.Limit, Fsync: c.Fsync, Transport: c.Transport,
+		Replicas: replicas, Graph: plan.fingerprint(), Limit: c.Limit, Fsync: c.Fsync, Transport: c.Transport,
+	}, Build: builder(c.Limit), OpenSource: func(state string) func(*operators.Context) (operators.Source, error) {
+		return openSources(state, sub.Fsync)
 	}}, diags, nil
 }
 

@@ -5,6 +5,12 @@ import "context"
 // Backend is what the API is for. Its errors are *Error, or faults in the program.
 type Backend interface {
 	Submit(ctx context.Context, s *Submission) (*Query, error)
+	// Replace makes a query an edited one, which goes on with its state. The Edit of the answer may be pending. State
+	// that fits no operator any more is an error unless allowDrop is set.
+	Replace(ctx context.Context, name string, s *Submission, allowDrop bool) (*Query, error)
+	// Stop ends a query at a checkpoint, and Resume goes on with one that was stopped or has failed.
+	Stop(ctx context.Context, name string) (*Query, error)
+	Resume(ctx context.Context, name string) (*Query, error)
 	// Queries gives all queries, by name, with all that is known of them.
 	Queries(ctx context.Context) ([]Query, error)
 	Query(ctx context.Context, name string) (*Query, error)

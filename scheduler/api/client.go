@@ -103,15 +103,24 @@ func (c *Client) send(ctx context.Context, method, path string, in any, after st
 // maxAnswer bounds the body of an error, in bytes.
 const maxAnswer = 16 << 20
 
-// Events calls f with each event of a query, or of all if query is "", until ctx is done, f fails, or the
-// scheduler ends the stream, which is nil. after is the ID of the last event that is known; "" is for those
-// that come from now on.
-func (c *Client) Events(ctx context.Context, query, after string, f func(Event) error) error {
+// EventsOptions say which events are wanted.
+type EventsOptions struct {
+	Query string // "" for all
+	After string // ID of the last event that is known; "" for those that come from now on
+	// Once ends the stream with the last event that there is; with no After it begins with the oldest that is kept.
+	Once bool
+}
+
+// Events calls f with each event until ctx is done, f fails, or the scheduler ends the stream, which is nil.
+func (c *Client) Events(ctx context.Context, o EventsOptions, f func(Event) error) error {
 	path := "/events"
-	if query != "" {
-		path = "/queries/" + url.PathEscape(query) + path
+	if o.Query != "" {
+		path = "/queries/" + url.PathEscape(o.Query) + path
 	}
-	resp, err := c.send(ctx, http.MethodGet, path, nil, after)
+	if o.Once {
+		path += "?follow=false"
+	}
+	resp, err := c.send(ctx, http.MethodGet, path, nil, o.After)
 	if err != nil {
 		return err
 	}

@@ -31,8 +31,8 @@ one request's, which is answered with the code internal.
 GET /events and /queries/NAME/events send events as they happen (server-sent events): id, event and data, an
 Event. Without more they begin with the next one; the header Last-Event-ID, or the parameter after, names the
 event after which to begin, 0 the oldest that is kept. The last 4096 are kept, those of the leader that has
-been asked; a comment says when some in between are gone. Ids are of one scheduler's term and grow. The
-stream ends when another scheduler leads.
+been asked and those that it has found of earlier ones; a comment says when some in between may be gone. Ids grow, over terms
+too. The stream ends when another scheduler leads, and with the parameter follow=false at the last event that there is.
 
 # Metrics
 

@@ -25,6 +25,7 @@ const (
 	BadMedia     Code = "bad-media-type"
 	BadSpec      Code = "bad-spec"
 	BadSetting   Code = "bad-setting"
+	BadEdit      Code = "bad-edit"
 	TooMany      Code = "too-many"
 	Internal     Code = "internal"
 	NoLeader     Code = "no-leader"
@@ -49,6 +50,7 @@ var codes = map[Code]struct {
 	BadMedia:     {http.StatusUnsupportedMediaType, "The body is not said to be application/json."},
 	BadSpec:      {http.StatusUnprocessableEntity, "The spec is wrong; the diagnostics say where."},
 	BadSetting:   {http.StatusUnprocessableEntity, "The operator, the parameter or the value is wrong, or cannot be set."},
+	BadEdit:      {http.StatusConflict, "The edited query cannot go on with what the query has left; the query is what it was."},
 	TooMany:      {http.StatusTooManyRequests, "As many queries run, or as many streams of events are open, as may be."},
 	Internal:     {http.StatusInternalServerError, "A fault in the program."},
 	NoLeader:     {http.StatusServiceUnavailable, "No scheduler leads at the moment; try again."},

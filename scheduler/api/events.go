@@ -25,18 +25,22 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
+	follow, err := flag(r, "follow", true)
+	if err != nil {
+		return err
+	}
 	select {
 	case h.streams <- struct{}{}:
 		defer func() { <-h.streams }()
 	default:
 		return Errorf(TooMany, "%d streams of events are open already", maxStreams)
 	}
-	s := &stream{w: w, c: http.NewResponseController(w), ring: h.b.Events(), query: query}
+	s := &stream{w: w, c: http.NewResponseController(w), ring: h.b.Events(), query: query, follow: follow}
 	s.last = r.Header.Get("Last-Event-ID")
 	if s.last == "" {
 		s.last = r.URL.Query().Get("after")
 	}
-	if s.last == "" {
+	if s.last == "" && follow {
 		s.last = s.ring.Last()
 	}
 	// What remains is bounded by the deadline of each write.
@@ -51,11 +55,12 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) error {
 
 // stream is a stream of events to a client.
 type stream struct {
-	w     http.ResponseWriter
-	c     *http.ResponseController
-	ring  *Ring
-	query string // "" for all
-	last  string
+	w      http.ResponseWriter
+	c      *http.ResponseController
+	ring   *Ring
+	query  string // "" for all
+	last   string
+	follow bool // wait for more
 }
 
 func (s *stream) run(gone, lead <-chan struct{}) {
@@ -73,7 +78,7 @@ func (s *stream) run(gone, lead <-chan struct{}) {
 				text = appendEvent(text, e)
 			}
 		}
-		if !s.send(text) {
+		if !s.send(text) || !s.follow {
 			return
 		}
 		text = text[:0]

@@ -46,6 +46,29 @@ func (b *fakeBackend) Submit(_ context.Context, s *Submission) (*Query, error) {
 	return &Query{Name: s.Name, State: Starting}, nil
 }
 
+func (b *fakeBackend) Replace(ctx context.Context, name string, s *Submission, allowDrop bool) (*Query, error) {
+	q, err := b.Query(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	q.Edit = &Edit{State: EditDone}
+	switch {
+	case s.Name == "slow":
+		q.Edit.State = EditPending
+	case !allowDrop:
+		return nil, Errorf(BadEdit, "state would be lost")
+	}
+	return q, nil
+}
+
+func (b *fakeBackend) Stop(ctx context.Context, name string) (*Query, error) {
+	return b.Query(ctx, name)
+}
+
+func (b *fakeBackend) Resume(ctx context.Context, name string) (*Query, error) {
+	return b.Query(ctx, name)
+}
+
 func (b *fakeBackend) Queries(context.Context) ([]Query, error) {
 	at := time.Now().Add(-time.Minute)
 	return []Query{
@@ -171,6 +194,13 @@ func TestErrors(t *testing.T) {
 		{"POST", "/queries", `{"spec": ""}` + strings.Repeat(" ", maxSubmission), nil, TooLarge},
 		{"POST", "/queries/q/set", `{"value": "` + strings.Repeat("x", maxBody) + `"}`, nil, TooLarge},
 		{"POST", "/queries/q/set", `{"operator": "f", "value": "x"}`, nil, BadRequest},
+		{"PUT", "/queries/x", `{"spec": ""}`, nil, UnknownQuery},
+		{"PUT", "/queries/q", `{"spec": ""}`, nil, BadEdit},
+		{"PUT", "/queries/q?allowDrop=yes", `{"spec": ""}`, nil, BadRequest},
+		{"PUT", "/queries/q", large, nil, TooLarge},
+		{"POST", "/queries/x/stop", "", nil, UnknownQuery},
+		{"POST", "/queries/x/resume", "", nil, UnknownQuery},
+		{"GET", "/events?follow=never", "", nil, BadRequest},
 		{"POST", "/queries", `{"name": "panics"}`, nil, Internal},
 		{"POST", "/queries", `{"name": "fault"}`, nil, Internal},
 		{"POST", "/queries", `{}`, []string{"Origin: http://elsewhere.example"}, Forbidden},
@@ -192,11 +222,14 @@ func TestErrors(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	url := serve(t, newFake())
 	for path, want := range map[string]string{
-		"GET /queries":              `{"queries":[{"name":"q","state":"running",`,
-		"GET /queries/q":            `"tasks":[{"name":"a","state":"","role":"","generation":2,`,
-		"DELETE /queries/q":         `"name":"q"`,
-		"GET /queries/q/submission": `{"name":"q","spec":`,
-		"POST /queries/q/drain":     `"name":"q"`,
+		"GET /queries":                               `{"queries":[{"name":"q","state":"running",`,
+		"GET /queries/q":                             `"tasks":[{"name":"a","state":"","role":"","generation":2,`,
+		"DELETE /queries/q":                          `"name":"q"`,
+		"POST /queries/q/stop":                       `"name":"q"`,
+		"POST /queries/q/resume":                     `"name":"q"`,
+		`PUT /queries/q?allowDrop=true {"spec":"x"}`: `"edit":{"state":"done"`,
+		"GET /queries/q/submission":                  `{"name":"q","spec":`,
+		"POST /queries/q/drain":                      `"name":"q"`,
 		`POST /queries/q/set {"operator":"f",` + `"param":"p","value":""}`: `{"epoch":1}`,
 		"GET /rules":           `"name":"hot-standby"`,
 		"GET /rules/partition": `"source":"rule partition`,
@@ -208,6 +241,9 @@ func TestAnswers(t *testing.T) {
 		if status, text := request(t, method, url+Prefix+where, body); status != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%s: status %d %s", path, status, text)
 		}
+	}
+	if status, text := request(t, "PUT", url+Prefix+"/queries/q", `{"spec":"x","name":"slow"}`); status != http.StatusAccepted || !strings.Contains(text, `"edit":{"state":"pending"`) {
+		t.Errorf("status %d: %s", status, text)
 	}
 	if status, text := request(t, "GET", url+"/artifacts/x", ""); status != http.StatusOK || text != "artifact" {
 		t.Errorf("status %d: %s", status, text)
@@ -334,6 +370,11 @@ func TestEvents(t *testing.T) {
 	} {
 		if got := ids(t, open(c.path, c.last).Body, len(strings.Fields(c.want))); got != c.want {
 			t.Errorf("%s after %q: %s, want %s", c.path, c.last, got, c.want)
+		}
+	}
+	for path, want := range map[string]string{"/events?follow=false": "gap 3-1 3-2 3-3 3-4 3-5 3-6", "/queries/q/events?follow=false&after=3-2": "3-3 3-5"} {
+		if got := ids(t, open(path, "").Body, 99); got != want { // it ends by itself
+			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
 	live := open("/events", "")

@@ -52,7 +52,7 @@ func readDocument(t *testing.T) *document {
 
 // schemaTypes are the types that go to and fro.
 var schemaTypes = []any{
-	Submission{}, Query{}, Worker{}, Task{}, Operator{}, Plan{}, Loss{}, Alert{}, QueryList{}, Setting{}, SetResult{},
+	Submission{}, Query{}, Worker{}, Task{}, Operator{}, Plan{}, Loss{}, Alert{}, Edit{}, Dropped{}, QueryList{}, Setting{}, SetResult{},
 	Event{}, EventData{}, Rule{}, RuleParam{}, RuleList{}, Health{}, Diagnostic{}, Failure{}, Error{},
 }
 
@@ -191,7 +191,7 @@ func TestOpenAPIValues(t *testing.T) {
 			t.Errorf("code %s: %+v", code, c)
 		}
 	}
-	for name, want := range map[string][]string{"Query.state": States, "Event.type": EventTypes, "Error.code": all} {
+	for name, want := range map[string][]string{"Query.state": States, "Edit.state": EditStates, "Event.type": EventTypes, "Error.code": all} {
 		typ, field, _ := strings.Cut(name, ".")
 		got := slices.Sorted(slices.Values(d.Components.Schemas[typ].Properties[field].Enum))
 		if want = slices.Sorted(slices.Values(want)); !slices.Equal(got, want) {

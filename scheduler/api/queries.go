@@ -1,8 +1,11 @@
 package api
 
 import (
+	"context"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"sluice/dataflow"
 	"sluice/rewrite"
@@ -58,24 +61,67 @@ func (h *handler) submission(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, s)
 }
 
-func (h *handler) cancel(w http.ResponseWriter, r *http.Request) error {
+// replaceTime is how long an answer waits for an edit: for a stop at a checkpoint, and the conversion.
+const replaceTime = 60 * time.Second
+
+func (h *handler) replace(w http.ResponseWriter, r *http.Request) error {
+	var s Submission
+	if err := body(r, &s); err != nil {
+		return err
+	}
+	allowDrop, err := flag(r, "allowDrop", false)
+	if err != nil {
+		return err
+	}
+	ctx, done := during(r, replaceTime)
+	defer done()
+	q, err := h.b.Replace(ctx, r.PathValue("name"), &s, allowDrop)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if q.Edit != nil && q.Edit.State == EditPending {
+		status = http.StatusAccepted
+	}
+	return reply(w, status, q)
+}
+
+// flag is a parameter that is true or false.
+func flag(r *http.Request, name string, usual bool) (bool, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return usual, nil
+	}
+	value, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, Errorf(BadRequest, "%s must be true or false; it is %q", name, text)
+	}
+	return value, nil
+}
+
+// change answers with the query as it is after a change of its state.
+func (h *handler) change(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, name string) (*Query, error)) error {
 	ctx, done := during(r, callTime)
 	defer done()
-	q, err := h.b.Cancel(ctx, r.PathValue("name"))
+	q, err := do(ctx, r.PathValue("name"))
 	if err != nil {
 		return err
 	}
 	return reply(w, http.StatusOK, q)
 }
 
+func (h *handler) cancel(w http.ResponseWriter, r *http.Request) error {
+	return h.change(w, r, h.b.Cancel)
+}
+
 func (h *handler) drain(w http.ResponseWriter, r *http.Request) error {
-	ctx, done := during(r, callTime)
-	defer done()
-	q, err := h.b.Drain(ctx, r.PathValue("name"))
-	if err != nil {
-		return err
-	}
-	return reply(w, http.StatusOK, q)
+	return h.change(w, r, h.b.Drain)
+}
+
+func (h *handler) stop(w http.ResponseWriter, r *http.Request) error { return h.change(w, r, h.b.Stop) }
+
+func (h *handler) resume(w http.ResponseWriter, r *http.Request) error {
+	return h.change(w, r, h.b.Resume)
 }
 
 func (h *handler) set(w http.ResponseWriter, r *http.Request) error {

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,8 +32,29 @@ func (r *Ring) Begin(term int64) {
 	r.term, r.next = term, 0
 }
 
-// Add adds an event and gives it its id and time.
-func (r *Ring) Add(e Event) {
+// Restore adds events of earlier terms that somebody has kept.
+func (r *Ring) Restore(list []Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := map[string]bool{}
+	for _, e := range r.list {
+		known[e.ID] = true
+	}
+	for _, e := range list {
+		if !known[e.ID] {
+			r.list = append(r.list, e)
+		}
+	}
+	slices.SortStableFunc(r.list, func(a, b Event) int {
+		t, n := parseID(a.ID)
+		u, m := parseID(b.ID)
+		return cmp.Or(cmp.Compare(t, u), cmp.Compare(n, m))
+	})
+	r.list = slices.Clone(r.list[max(0, len(r.list)-ringSize):])
+}
+
+// Add adds an event and returns it with its id and time.
+func (r *Ring) Add(e Event) Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.next++
@@ -42,6 +65,7 @@ func (r *Ring) Add(e Event) {
 	r.list = append(r.list, e)
 	close(r.added)
 	r.added = make(chan struct{})
+	return e
 }
 
 // After gives the events after an id, and a channel that is closed when there are more. Missed says that

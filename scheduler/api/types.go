@@ -29,6 +29,8 @@ const (
 	Starting   = "starting" // nothing runs yet; Query.Error may say why not
 	Running    = "running"
 	Draining   = "draining" // its inputs count as ended
+	Stopping   = "stopping" // it is being brought to a checkpoint
+	Stopped    = "stopped"  // it can be resumed from there
 	Finished   = "finished"
 	Failed     = "failed"
 	Cancelling = "cancelling" // its workers are being ended
@@ -36,10 +38,13 @@ const (
 )
 
 // States are all states of a query.
-var States = []string{Starting, Running, Draining, Finished, Failed, Cancelling, Cancelled}
+var States = []string{Starting, Running, Draining, Stopping, Stopped, Finished, Failed, Cancelling, Cancelled}
 
-// Ended tells whether a query in this state runs no more.
-func Ended(state string) bool { return state == Finished || state == Failed || state == Cancelled }
+// Ended tells whether a query in this state runs no more, unless it is resumed.
+func Ended(state string) bool { return Resumable(state) || state == Finished || state == Cancelled }
+
+// Resumable tells whether a query in this state has ended and can go on.
+func Resumable(state string) bool { return state == Stopped || state == Failed }
 
 // Last stands for the epoch after all others in JSON.
 const Last int64 = -1
@@ -62,7 +67,7 @@ type Query struct {
 	// Watermark is the least of all sources.
 	Watermark *time.Time `json:"watermark,omitempty"`
 	Term      int64      `json:"term,omitempty"` // of the query's scheduler
-	// Restarts counts the tasks that this scheduler has launched again.
+	// Restarts counts the tasks that were launched again.
 	Restarts  int64      `json:"restarts"`
 	Processes []Worker   `json:"processes,omitempty"`
 	Tasks     []Task     `json:"tasks,omitempty"`
@@ -70,6 +75,8 @@ type Query struct {
 	Plan      *Plan      `json:"plan,omitempty"`
 	Losses    []Loss     `json:"losses,omitempty"`
 	Alerts    []Alert    `json:"alerts,omitempty"` // the last ones
+	// Edit is the last one: the query has been replaced by an edited one, or is to be.
+	Edit *Edit `json:"edit,omitempty"`
 	// Diagnostics are warnings of the spec, in the answer to its submission.
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
 }
@@ -96,7 +103,8 @@ type Task struct {
 	Received    int64  `json:"received"`        // rows from other processes
 }
 
-// Operator counts rows of an operator since this scheduler leads. What was done again counts again.
+// Operator counts rows of an operator. Those of sources and sinks count once; what others have done again counts
+// again.
 type Operator struct {
 	Name    string `json:"name"`
 	Type    string `json:"type"`
@@ -126,6 +134,37 @@ type Loss struct {
 type Alert struct {
 	Time time.Time `json:"time"`
 	Text string    `json:"text"`
+}
+
+// Edit is how the edit of a query goes.
+type Edit struct {
+	State  string     `json:"state"`
+	Asked  time.Time  `json:"asked"`
+	Ended  *time.Time `json:"ended,omitempty"`
+	Reason string     `json:"reason,omitempty"` // why it was refused, or what it was for if nobody has asked for it
+	// What has become of the state: operators that go on with it, that begin without one, and state that no operator
+	// goes on with.
+	Kept    []string  `json:"kept,omitempty"`
+	New     []string  `json:"new,omitempty"`
+	Dropped []Dropped `json:"dropped,omitempty"`
+	// Unset names what had been set while the query ran and holds no longer, as OPERATOR.PARAMETER.
+	Unset []string `json:"unset,omitempty"`
+}
+
+// The states of an edit.
+const (
+	EditPending = "pending" // the query is being stopped, or its state converted
+	EditDone    = "done"
+	EditRefused = "refused" // the query is what it was
+)
+
+// EditStates are all states of an edit.
+var EditStates = []string{EditPending, EditDone, EditRefused}
+
+// Dropped is state that no operator of an edited query goes on with.
+type Dropped struct {
+	Operator string `json:"operator"`
+	Why      string `json:"why"`
 }
 
 // QueryList is the answer to GET /queries.
@@ -158,12 +197,16 @@ const (
 	EventFinished   = "finished"
 	EventCancelled  = "cancelled"
 	EventLeader     = "leader"
+	EventEdit       = "edit"
+	EventStopped    = "stopped"
+	EventResumed    = "resumed"
 )
 
 // EventTypes are all types of events.
 var EventTypes = []string{
 	EventSubmitted, EventStarted, EventLaunched, EventFailed, EventFailover, EventCheckpoint, EventChange,
-	EventAlert, EventFinished, EventCancelled, EventLeader,
+	EventAlert, EventFinished, EventCancelled, EventLeader, EventEdit,
+	EventStopped, EventResumed,
 }
 
 // Event is something that has happened.

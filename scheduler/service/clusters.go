@@ -22,6 +22,8 @@ type Clusters interface {
 	About() string
 	// Workers is how many workers a query has that does not say, and how many it may have.
 	Workers() (usual, most int)
+	// Outlive tells whether workers can run on without this process.
+	Outlive() bool
 	// Lost is closed when the cluster is of no use any more: another scheduler has it.
 	Lost() <-chan struct{}
 	// Close ends what is here. Workers that can run on without this process do so.

@@ -20,20 +20,21 @@ last complete checkpoint. What a query writes is the same in all cases.
 
 # Queries
 
-A query is stored before its submission is answered, and what it was compiled from does not change: if the
-graph is another one later, since a file of rules has changed, say, the query waits and tells why. So it does,
-with growing pauses, while its workers cannot run; only one that has never run fails then.
+A query is stored before its submission is answered. While its workers cannot run it waits, with growing pauses, and
+tells why; only one that has never run fails then. If the graph is another one than it was, since a file of rules
+or the release has changed, say, its state is converted as for an edit (edit.go), or it waits and tells why that cannot be.
 
-	queries/ID        the query: its submission, its state, its state directory (record)
-	queries/ID/core   the record of its scheduler.Core
-	STATEROOT/ID/     what its tasks keep (package shared)
+	queries/ID          the query: its submission, its state, its state directory (record)
+	queries/ID/core     the record of its scheduler.Core; coreN after the N-th edit
+	queries/ID/history  counts and events, at most some seconds old (history)
+	STATEROOT/ID/       what its tasks keep (package shared)
 
 ID is NAME.TERM.NUMBER and is never used again. The state directory is removed when the query has finished or
-was cancelled. Of those that have ended the last one of each name is kept until it is forgotten, at most 200.
+was cancelled; one that was stopped, or has failed, can be resumed. Of those that have ended the last one of each name is kept until it is forgotten, at most 200.
 
 # What is not covered
 
-The watermark, the rows of operators and the number of restarts are those since this scheduler leads. Events are
-not stored.
+The watermark is that since this scheduler leads. Of events and counts the last seconds are lost when a scheduler is
+killed.
 */
 package service

@@ -77,6 +77,9 @@ func (l *localClusters) About() string { return fmt.Sprintf("local:%d", l.o.Usua
 // Workers implements Clusters.
 func (l *localClusters) Workers() (usual, most int) { return l.o.Usual, l.o.Most }
 
+// Outlive implements Clusters.
+func (l *localClusters) Outlive() bool { return false }
+
 // Lost implements Clusters.
 func (l *localClusters) Lost() <-chan struct{} { return nil }
 

@@ -77,7 +77,9 @@ func (m *mesosClusters) Place(_ context.Context, p PlaceOptions) (*Place, error)
 }
 
 // Check implements Clusters.
-func (m *mesosClusters) Check(task dataflow.Resources) error { return m.framework.Check(m.o.Need, task) }
+func (m *mesosClusters) Check(task dataflow.Resources) error {
+	return m.framework.Check(m.o.Need, task)
+}
 
 // Retain implements Clusters.
 func (m *mesosClusters) Retain(ids []string) { m.framework.Retain(ids...) }
@@ -98,6 +100,9 @@ func (m *mesosClusters) About() string {
 
 // Workers implements Clusters.
 func (m *mesosClusters) Workers() (usual, most int) { return m.o.Usual, m.o.Most }
+
+// Outlive implements Clusters.
+func (m *mesosClusters) Outlive() bool { return true }
 
 // Lost implements Clusters.
 func (m *mesosClusters) Lost() <-chan struct{} { return m.framework.Done() }

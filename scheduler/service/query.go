@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,22 +28,28 @@ type query struct {
 	over chan struct{} // closed when it does not run any more
 
 	requests chan shell.Request
-	stop     chan scheduler.StopRequest
 	watch    *watch
 
 	saving sync.Mutex // held while the record is changed and stored
+	keeps  sync.Mutex // held while the history is stored
 
 	mu      sync.Mutex
 	rec     record
 	version int64 // of the record in the store
 	trouble string
+	stop    chan scheduler.StopRequest // of the shell that runs; nil for none
+	leaving bool                       // it is to come to a checkpoint, since this process is about to end
+
+	// Of the goroutine of run.
+	rests    bool                   // nothing of it runs, since it has been stopped here
+	catchUp  *scheduler.StopRequest // the next run is to do what is left, and to stop
+	caughtUp bool                   // the last one has
+
+	wake chan struct{} // has an element if a pause is to end
 }
 
 func newQuery(r *reign, id string) *query {
-	q := &query{
-		r: r, id: id, over: make(chan struct{}), requests: make(chan shell.Request),
-		stop: make(chan scheduler.StopRequest, 1),
-	}
+	q := &query{r: r, id: id, over: make(chan struct{}), requests: make(chan shell.Request), wake: make(chan struct{}, 1)}
 	q.watch = newWatch(q)
 	q.ctx, q.halt = context.WithCancelCause(r.ctx)
 	return q
@@ -77,13 +84,27 @@ func (q *query) change(ctx context.Context, f func(r *record)) error {
 	if err != nil {
 		return err
 	}
-	if version, err = q.r.store.Put(ctx, queryPath(q.id), text, version); err != nil {
+	if version, err = q.r.put(ctx, queryPath(q.id), text, version); err != nil {
+		q.reread()
 		return err
 	}
 	q.mu.Lock()
 	q.rec, q.version = next, version
 	q.mu.Unlock()
 	return nil
+}
+
+// reread reads what is stored after a change that has failed, which may have happened later all the same. Only the
+// leader writes here, so that whatever is there counts.
+func (q *query) reread() {
+	text, version, err := q.r.store.Get(q.r.ctx, queryPath(q.id))
+	var rec record
+	if err != nil || json.Unmarshal(text, &rec) != nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.rec, q.version = rec, version
 }
 
 // run runs the query until it has ended or the reign is over.
@@ -98,6 +119,11 @@ func (q *query) run() {
 		case errors.As(err, &end):
 			q.finish(end)
 			return
+		case errors.Is(err, errAgain):
+			continue
+		case errors.Is(err, errLeft):
+			q.keep(q.r.ctx)
+			return
 		case q.ctx.Err() != nil:
 			if errors.Is(context.Cause(q.ctx), errCancelled) {
 				q.finish(&ending{state: api.Cancelled})
@@ -111,6 +137,7 @@ func (q *query) run() {
 		q.watch.alert(fmt.Sprintf("the query cannot run at the moment, and is tried again: %v", err))
 		select {
 		case <-q.ctx.Done():
+		case <-q.wake:
 		case <-time.After(pause):
 		}
 		pause = min(2*pause, retryLast)
@@ -141,26 +168,31 @@ type ending struct {
 
 func (e *ending) Error() string { return e.why }
 
-// attempt runs the query as far as it comes. An error that is no ending is of the moment.
+// What an attempt may end with that is no fault.
+var (
+	errAgain = errors.New("the query is to be tried again at once")
+	errLeft  = errors.New("the query is left to the next scheduler")
+)
+
+// attempt runs the query as far as it comes. An error that is none of the above is of the moment.
 func (q *query) attempt() error {
-	if q.record().State == api.Cancelling {
+	rec := q.record()
+	switch {
+	case rec.State == api.Cancelling:
 		return &ending{state: api.Cancelled}
-	}
-	if q.ctx.Err() != nil {
+	case q.ctx.Err() != nil:
 		return q.ctx.Err()
-	}
-	c, err := q.compile()
-	if err != nil {
-		return err
+	case q.leaves():
+		return errLeft
 	}
 	// Opened once as the coordinator it is there. The leadership says who uses it, wherever the lock of
 	// an earlier leader may still be.
-	tasks, err := shared.Open(q.record().Dir, shared.Options{})
+	tasks, err := shared.Open(rec.Dir, shared.Options{})
 	if err != nil {
 		return err
 	}
 	defer tasks.Close()
-	core := &coreStore{Store: tasks, ctx: q.r.ctx, store: q.r.store, path: corePath(q.id)}
+	core := &coreStore{Store: tasks, ctx: q.r.ctx, store: q.r.store, path: corePath(q.id, rec.Core)}
 	saved, err := core.load()
 	if err != nil {
 		return err
@@ -168,64 +200,159 @@ func (q *query) attempt() error {
 	if saved != nil && saved.Finished {
 		return &ending{state: api.Finished}
 	}
-	return q.runOn(c, core, saved == nil)
+	place, err := q.r.clusters.Place(q.ctx, PlaceOptions{ID: q.id, State: rec.Dir})
+	if err != nil {
+		return err
+	}
+	defer place.Close()
+	return q.goOn(&attempt{q: q, rec: rec, core: core, saved: saved, place: place})
 }
 
-// compile compiles the query as it was when it was submitted.
-func (q *query) compile() (*Compiled, error) {
-	c, diags, err := q.r.s.o.Compile(q.record().Submission)
+// attempt is what an attempt has to run the query.
+type attempt struct {
+	q     *query
+	rec   record
+	core  *coreStore
+	saved *scheduler.Record // nil if the query has never run
+	place *Place
+}
+
+// goOn goes on with a query: by an edit, if one is asked for or needed and nothing of the query runs, or as it is.
+func (q *query) goOn(a *attempt) error {
+	rests := q.rests || a.place.Fresh || a.saved == nil
+	if a.rec.State == api.Stopping && rests {
+		return &ending{state: api.Stopped}
+	}
+	c, err := q.compile(a.rec.Submission, a.rec.Replicas)
+	other := err == nil && c.Deploy.Graph != a.rec.Graph
+	switch {
+	case other:
+		c, err = nil, q.regraph(a)
+	case a.rec.Edit != nil && rests && q.catchUp == nil:
+		err = q.edit(a, c, err)
+	}
+	if err != nil {
+		return err
+	}
+	// Options of the cluster may have changed since the query was submitted.
+	if err := checkTasks(q.r.clusters, c.Config.Query.Tasks); err != nil {
+		return err
+	}
+	return q.runOn(a, c)
+}
+
+// compile compiles a submission.
+func (q *query) compile(sub *api.Submission, replicas map[string]int) (*Compiled, error) {
+	c, diags, err := q.r.s.o.Compile(sub, replicas)
 	switch {
 	case err != nil:
 		return nil, err
 	case diags.HasErrors():
 		return nil, errors.New(diags.Error())
-	case c.Deploy.Graph != q.record().Graph:
-		return nil, errors.New("the graph of the spec is not what it was when the query was submitted: a file of rules or the release has changed; put it back, or cancel the query")
 	}
 	return c, nil
 }
 
 // runOn runs the query on workers.
-func (q *query) runOn(c *Compiled, core *coreStore, isNew bool) error {
-	// Options of the cluster may have changed since the query was submitted.
-	if err := checkTasks(q.r.clusters, c.Config.Query.Tasks); err != nil {
-		return err
+func (q *query) runOn(a *attempt, c *Compiled) error {
+	isNew := a.saved == nil
+	c.Config.Gather = a.place.Gather.Microseconds()
+	c.Deploy.State, c.Deploy.Spill = a.rec.Dir, a.place.Spill
+	if q.catchUp != nil {
+		c.Config.Checkpoints = true // what is left is to come to a checkpoint
 	}
-	place, err := q.r.clusters.Place(q.ctx, PlaceOptions{ID: q.id, State: q.record().Dir})
-	if err != nil {
-		return err
+	o := shell.Options{
+		Config: c.Config, Fresh: a.place.Fresh, Adopt: !a.place.Fresh && !isNew && !q.rests, Deploy: c.Deploy, Catalog: q.r.s.o.Catalog,
+		Store: a.core, Transport: q.r.s.o.Transport, Listen: a.place.Listen, Cluster: a.place.Cluster, Stop: q.listen(),
+		Requests: q.requests, Observer: q.watch.observer(),
 	}
-	defer place.Close()
-	c.Config.Gather = place.Gather.Microseconds()
-	c.Deploy.State, c.Deploy.Spill = q.record().Dir, place.Spill
-	if q.state() == api.Draining {
-		q.drain()
-	}
-	q.watch.begin(c.Config.Query)
-	outcome, err := shell.Run(q.ctx, shell.Options{
-		Config: c.Config, Fresh: place.Fresh, Adopt: !place.Fresh && !isNew, Deploy: c.Deploy, Catalog: q.r.s.o.Catalog, Store: core,
-		Transport: q.r.s.o.Transport, Listen: place.Listen, Cluster: place.Cluster,
-		Stop: q.stop, Requests: q.requests, Observer: q.watch.observer(),
-	})
+	q.watch.begin(c.Config.Query, c.Config.Checkpoints)
+	q.rests = false
+	outcome, err := shell.Run(q.ctx, o)
+	q.mu.Lock()
+	q.stop = nil
+	q.mu.Unlock()
+	caughtUp := q.catchUp != nil
+	q.catchUp, q.caughtUp = nil, caughtUp
 	switch {
 	case err != nil && isNew && q.ctx.Err() == nil:
 		return &ending{state: api.Failed, why: err.Error()}
 	case err != nil:
 		return err
-	case outcome.Error != "":
-		return &ending{state: api.Failed, why: outcome.Error}
 	case outcome.Finished:
 		return &ending{state: api.Finished}
 	}
-	return errors.New("the query has stopped before its end")
+	q.rests = true
+	return q.stopped(outcome, caughtUp)
 }
 
-// drain tells the shell that the inputs count as ended.
-func (q *query) drain() {
-	select {
-	case q.stop <- scheduler.StopRequest{End: true}:
-	default: // it will be told
+// listen gives the requests to end the query to a shell.
+func (q *query) listen() <-chan scheduler.StopRequest {
+	stop := make(chan scheduler.StopRequest, 1)
+	q.mu.Lock()
+	q.stop = stop
+	if q.catchUp != nil {
+		stop <- *q.catchUp
+		q.stop = nil // it takes no other one
 	}
+	q.mu.Unlock()
+	q.tell()
+	return stop
+}
+
+// tell tells the shell to end the query, if that is wanted. Only the first request that a shell gets counts.
+func (q *query) tell() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	select {
+	case q.wake <- struct{}{}:
+	default: // there is one already
+	}
+	var r scheduler.StopRequest
+	switch {
+	case q.stop == nil:
+		return
+	case q.rec.State == api.Draining:
+		r.End = true
+	case q.rec.State == api.Stopping, q.rec.Edit != nil, q.leaving:
+	default:
+		return
+	}
+	q.stop <- r
+	q.stop = nil
+}
+
+func (q *query) leaves() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.leaving
+}
+
+// stopped is what comes after a run that has ended before its inputs.
+func (q *query) stopped(outcome scheduler.Outcome, caughtUp bool) error {
+	rec := q.record()
+	switch {
+	case rec.Edit != nil && caughtUp && outcome.Error != "":
+		return q.refuse(fmt.Sprintf("what has been written after the last checkpoint is of the query as it was, which cannot do that again: %s", outcome.Error))
+	case rec.Edit != nil && outcome.Error != "":
+		// The edited query may do better.
+		err := q.change(q.r.ctx, func(r *record) {
+			if r.Edit != nil {
+				e := *r.Edit
+				e.Failure, r.Edit = outcome.Error, &e
+			}
+		})
+		return cmp.Or(err, errAgain)
+	case rec.Edit != nil:
+		return errAgain
+	case outcome.Error != "":
+		return &ending{state: api.Failed, why: outcome.Error}
+	case rec.State == api.Stopping:
+		return &ending{state: api.Stopped}
+	case q.leaves():
+		return errLeft
+	}
+	return errors.New("the query has stopped before its end")
 }
 
 // finish stores how the query has ended, tells it, and removes what is of no use any more.
@@ -233,6 +360,9 @@ func (q *query) finish(e *ending) {
 	for {
 		err := q.change(q.r.ctx, func(r *record) {
 			r.State, r.Error, r.Ended = e.state, e.why, time.Now().UTC()
+			if r.Edit != nil {
+				r.refuse("the query has ended: " + e.state)
+			}
 		})
 		if err == nil {
 			break
@@ -250,9 +380,12 @@ func (q *query) finish(e *ending) {
 		kind, text = api.EventFailed, "the query has failed: "+e.why
 	case api.Cancelled:
 		kind, text = api.EventCancelled, "the query has been cancelled"
+	case api.Stopped:
+		kind, text = api.EventStopped, "the query is stopped, and can be resumed"
 	}
-	q.r.s.event(kind, q.record().Name, nil, "%s", text)
-	if e.state == api.Failed {
+	q.watch.event(kind, nil, "%s", text)
+	q.keep(q.r.ctx)
+	if api.Resumable(e.state) {
 		return // its state may be wanted
 	}
 	removeState(q.r.s.o.Log, q.record().Dir)

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
+	"sluice/executor"
 	"sluice/executor/state/shared"
 	"sluice/scheduler"
 	"sluice/scheduler/api"
@@ -17,7 +19,15 @@ import (
 const queriesPath = "queries"
 
 func queryPath(id string) string { return queriesPath + "/" + id }
-func corePath(id string) string  { return queriesPath + "/" + id + "/core" }
+
+// corePath is where the n-th record of a core is: each edit makes another one.
+func corePath(id string, n int64) string {
+	path := queriesPath + "/" + id + "/core"
+	if n > 0 {
+		path += strconv.FormatInt(n, 10)
+	}
+	return path
+}
 
 // record is what is stored of a query.
 type record struct {
@@ -29,6 +39,12 @@ type record struct {
 	Submitted  time.Time       `json:"submitted"`
 	Ended      time.Time       `json:"ended,omitzero"`
 	Dir        string          `json:"dir"` // shared state directory
+
+	Shape    *executor.Shape `json:"shape,omitempty"`    // of what runs
+	Replicas map[string]int  `json:"replicas,omitempty"` // of operators that have another number than the submission says
+	Core     int64           `json:"core,omitempty"`     // which record of a core counts
+	Edit     *edited         `json:"edit,omitempty"`     // an edit that is under way
+	LastEdit *api.Edit       `json:"lastEdit,omitempty"` // how the last one went
 }
 
 // coreStore keeps the record of a query's core in the store of the leader, who alone can write there. What

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sluice/scheduler/api"
@@ -27,19 +29,25 @@ type reign struct {
 	ctx      context.Context // done when it is over, with the cause shell.ErrLeave
 	cancel   context.CancelCauseFunc
 	over     sync.WaitGroup // goroutines
+	leaving  atomic.Bool    // it is about to end, and takes no requests
 
 	mu      sync.Mutex
 	queries map[string]*query // by name
+	busy    map[string]bool   // names of queries that do not run and are being changed
 	last    int64             // number of the last id
 }
 
-func newReign(ctx context.Context, s *Service, l store.Leadership) *reign {
-	r := &reign{s: s, term: l.Term(), store: l.Store(), queries: map[string]*query{}}
+// newReign begins a reign, which ends in order when ctx is done, and at once when now is.
+func newReign(ctx, now context.Context, s *Service, l store.Leadership) *reign {
+	r := &reign{s: s, term: l.Term(), store: l.Store(), queries: map[string]*query{}, busy: map[string]bool{}}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.over.Go(func() {
 		select {
 		case <-l.Lost():
+		case <-now.Done():
 		case <-ctx.Done():
+			r.leaving.Store(true)
+			r.quiet(now.Done())
 		case <-r.ctx.Done():
 		}
 		r.cancel(shell.ErrLeave)
@@ -54,9 +62,13 @@ func (r *reign) begin() error {
 	if err != nil {
 		return err
 	}
-	if r.clusters, err = r.s.o.Clusters(r.ctx, r.store); err != nil {
+	clusters, err := r.s.o.Clusters(r.ctx, r.store)
+	if err != nil {
 		return err
 	}
+	r.mu.Lock()
+	r.clusters = clusters
+	r.mu.Unlock()
 	r.clusters.Retain(ids)
 	r.over.Go(func() {
 		select {
@@ -65,13 +77,14 @@ func (r *reign) begin() error {
 		case <-r.ctx.Done():
 		}
 	})
+	r.over.Go(r.keep)
 	r.s.event(api.EventLeader, "", nil, "the scheduler at %s leads, term %d", r.s.o.URL, r.term)
 	for _, q := range r.all() {
 		switch q.state() {
 		case api.Finished, api.Cancelled:
 			removeState(r.s.o.Log, q.record().Dir) // an earlier leader may not have come to it
 			close(q.over)
-		case api.Failed:
+		case api.Failed, api.Stopped:
 			close(q.over)
 		default:
 			r.start(q)
@@ -115,11 +128,17 @@ func (r *reign) load() ([]string, error) {
 		}
 		r.queries[q.rec.Name] = q
 	}
+	var events []api.Event
 	for _, q := range r.queries {
+		if err := q.readHistory(); err != nil {
+			return nil, err
+		}
+		events = append(events, q.watch.events...)
 		if !api.Ended(q.rec.State) && q.rec.State != api.Cancelling {
 			running = append(running, q.id)
 		}
 	}
+	r.s.ring.Restore(events)
 	slices.Sort(running)
 	return running, nil
 }
@@ -139,6 +158,24 @@ func (r *reign) read(id string) (*query, error) {
 		return nil, fmt.Errorf("what is stored of query %s cannot be read: %w", id, cmp.Or(err, errors.New("it has no submission")))
 	}
 	return q, nil
+}
+
+// put stores a value in the place of the one with this version. If it is not known whether that has happened, it looks.
+func (r *reign) put(ctx context.Context, path string, text []byte, version int64) (int64, error) {
+	next, err := r.store.Put(ctx, path, text, version)
+	if err == nil || errors.Is(err, store.ErrNotLeader) || errors.Is(err, store.ErrPath) {
+		return next, err
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, askTime)
+	defer cancel()
+	found, version, getErr := r.store.Get(ctx, path)
+	switch {
+	case getErr == nil && bytes.Equal(found, text):
+		return version, nil // it is there after all
+	case getErr == nil || errors.Is(getErr, store.ErrNotFound):
+		return 0, err
+	}
+	return 0, fmt.Errorf("%w (%w)", err, getErr)
 }
 
 // all are all queries, by name.
@@ -171,13 +208,13 @@ func (r *reign) add(q *query) (before *query, err error) {
 	if before != nil && !api.Ended(before.state()) {
 		return nil, api.Errorf(api.QueryExists, "a query %q runs already", q.rec.Name)
 	}
-	running := 0
-	for _, other := range r.queries {
-		if !api.Ended(other.state()) {
-			running++
-		}
+	if before != nil && before.state() == api.Stopped {
+		return nil, api.Errorf(api.QueryExists, "a query %q is stopped, and its state is kept; resume, replace or cancel it", q.rec.Name)
 	}
-	if running >= r.s.o.MaxQueries {
+	if r.busy[q.rec.Name] {
+		return nil, api.Errorf(api.Unavailable, "query %q is being changed; try again", q.rec.Name)
+	}
+	if running := r.running(); running >= r.s.o.MaxQueries {
 		return nil, api.Errorf(api.TooMany, "%d queries run already", running)
 	}
 	r.queries[q.rec.Name] = q
@@ -224,7 +261,7 @@ const mostEnded = 200
 // prune forgets the queries that ended first if there are too many that have ended.
 func (r *reign) prune() {
 	ended := r.all()
-	ended = slices.DeleteFunc(ended, func(q *query) bool { return !api.Ended(q.state()) })
+	ended = slices.DeleteFunc(ended, func(q *query) bool { return !api.Ended(q.state()) || q.state() == api.Stopped })
 	slices.SortFunc(ended, func(a, b *query) int { return a.record().Ended.Compare(b.record().Ended) })
 	for _, q := range ended[:max(0, len(ended)-mostEnded)] {
 		if err := r.forget(q); err != nil {

@@ -14,6 +14,8 @@ import (
 const (
 	askTime    = 2 * time.Second  // for the store or a shell to answer
 	cancelTime = 20 * time.Second // for all workers of a query to end
+	editTime   = 50 * time.Second // for an edit
+	quietTime  = 10 * time.Second // for all queries to come to a checkpoint
 )
 
 // describe is the query as it is known without asking.
@@ -31,6 +33,10 @@ func (q *query) describe() *api.Query {
 	}
 	if state == api.Starting || state == api.Draining {
 		d.Error = trouble
+	}
+	d.Edit = rec.LastEdit
+	if rec.Edit != nil {
+		d.Edit = &api.Edit{State: api.EditPending, Asked: rec.Edit.Asked}
 	}
 	q.watch.fill(d)
 	if api.Ended(state) {
@@ -131,6 +137,11 @@ func (s *Service) Cancel(ctx context.Context, name string) (*api.Query, error) {
 		return nil, err
 	}
 	if api.Ended(q.state()) {
+		release, err := q.r.claim(q, name)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
 		d := q.describe()
 		if err := q.r.forget(q); err != nil {
 			return nil, api.Errorf(api.Unavailable, "the query cannot be forgotten: %v", err)
@@ -174,7 +185,7 @@ func (s *Service) Drain(ctx context.Context, name string) (*api.Query, error) {
 	case ended:
 		return nil, api.Errorf(api.QueryEnded, "query %q does not run any more", name)
 	}
-	q.drain()
+	q.tell()
 	return q.look(ctx), nil
 }
 
@@ -198,6 +209,6 @@ func (s *Service) Set(ctx context.Context, name string, set api.Setting) (*api.S
 	if a.Epoch > 0 {
 		when = "from epoch " + strconv.FormatInt(a.Epoch, 10) + " on"
 	}
-	s.event(api.EventChange, name, data, "%s of %s is %q %s", set.Param, set.Operator, set.Value, when)
+	q.watch.event(api.EventChange, data, "%s of %s is %q %s", set.Param, set.Operator, set.Value, when)
 	return &api.SetResult{Epoch: a.Epoch}, nil
 }

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"sluice/dataflow"
+	"sluice/executor"
 	"sluice/executor/transport"
 	"sluice/metaquery"
+	"sluice/operators"
 	"sluice/scheduler"
 	"sluice/scheduler/api"
 	"sluice/scheduler/store"
@@ -27,7 +29,9 @@ type Options struct {
 	// Compile checks and compiles a query. The diagnostics are those of the spec; without errors among them
 	// there is a Compiled, whose Deploy has the variables of Submission.Env that the spec names. Other errors are
 	// *api.Error, or of the moment.
-	Compile func(s *api.Submission) (*Compiled, dataflow.Diagnostics, error)
+	//
+	// replicas are those of operators that must have another number than the submission says.
+	Compile func(s *api.Submission, replicas map[string]int) (*Compiled, dataflow.Diagnostics, error)
 	Catalog dataflow.Catalog
 	// URL is where others find the API of this scheduler.
 	URL string
@@ -40,6 +44,10 @@ type Options struct {
 type Compiled struct {
 	Config scheduler.Config
 	Deploy metaquery.Deploy
+	// Build and OpenSource are those of the workers, for an edit: the sources and sinks are tried here before any
+	// worker has them. state is the state directory.
+	Build      executor.Builder
+	OpenSource func(state string) func(*operators.Context) (operators.Source, error)
 }
 
 const (
@@ -67,10 +75,12 @@ func New(o Options) *Service {
 	return &Service{o: o, ring: api.NewRing()}
 }
 
-// Run waits until this process leads, and then runs all queries, again and again until ctx is done.
-func (s *Service) Run(ctx context.Context) {
+// Run waits until this process leads, and then runs all queries, again and again until ctx is done. Queries whose
+// workers end with this process are then brought to a checkpoint, which takes some seconds at most; when now is done
+// Run ends at once.
+func (s *Service) Run(ctx, now context.Context) {
 	for ctx.Err() == nil {
-		err := s.lead(ctx)
+		err := s.lead(ctx, now)
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
@@ -83,12 +93,12 @@ func (s *Service) Run(ctx context.Context) {
 }
 
 // lead waits for the leadership and holds it until it is lost or ctx is done.
-func (s *Service) lead(ctx context.Context) error {
+func (s *Service) lead(ctx, now context.Context) error {
 	l, err := s.o.Store.Lead(ctx, []byte(s.o.URL))
 	if err != nil {
 		return err
 	}
-	r := newReign(ctx, s, l)
+	r := newReign(ctx, now, s, l)
 	err = r.begin()
 	if err == nil {
 		s.mu.Lock()
@@ -127,7 +137,7 @@ func (s *Service) tellEnd(ctx context.Context, l store.Leadership) {
 func (s *Service) leads() (*reign, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.reign == nil || s.reign.ctx.Err() != nil {
+	if s.reign == nil || s.reign.ctx.Err() != nil || s.reign.leaving.Load() {
 		return nil, api.Errorf(api.NoLeader, "this scheduler does not lead any more; try again")
 	}
 	return s.reign, nil
@@ -186,9 +196,9 @@ func (s *Service) Health(ctx context.Context) api.Health {
 }
 
 // event tells what has happened.
-func (s *Service) event(kind, query string, data *api.EventData, format string, args ...any) {
+func (s *Service) event(kind, query string, data *api.EventData, format string, args ...any) api.Event {
 	text := fmt.Sprintf(format, args...)
-	s.ring.Add(api.Event{Type: kind, Query: query, Text: text, Data: data})
+	e := s.ring.Add(api.Event{Type: kind, Query: query, Text: text, Data: data})
 	level := slog.LevelInfo
 	switch kind {
 	case api.EventCheckpoint:
@@ -197,4 +207,5 @@ func (s *Service) event(kind, query string, data *api.EventData, format string, 
 		level = slog.LevelWarn
 	}
 	s.o.Log.Log(context.Background(), level, text, "event", kind, "query", query)
+	return e
 }

@@ -67,11 +67,12 @@ func compileForWorker(d *metaquery.Deploy) (*worker.Query, error) {
 	}
 	tasks, err := shared.Open(d.State, shared.Options{})
 	return &worker.Query{
-		Physical: p, Store: tasks, OpenSource: catalog.OpenSource,
-		Build: func(o *operators.Context) (operators.Operator, error) {
-			return catalog.Build(o, catalog.Options{Limit: -1, Cluster: true})
-		},
+		Physical: p, Store: tasks, OpenSource: catalog.OpenSource, Build: build,
 	}, err
+}
+
+func build(o *operators.Context) (operators.Operator, error) {
+	return catalog.Build(o, catalog.Options{Limit: -1, Cluster: true})
 }
 
 func physical(spec, dir string, nodes int) (*dataflow.Physical, dataflow.Diagnostics, error) {
@@ -91,10 +92,11 @@ func physical(spec, dir string, nodes int) (*dataflow.Physical, dataflow.Diagnos
 // bench is a service that runs queries on processes of this test.
 type bench struct {
 	*Service
-	t    *testing.T
-	kept store.Store
-	stop context.CancelFunc
-	over chan struct{}
+	t     *testing.T
+	kept  store.Store
+	stop  context.CancelFunc // at once
+	leave context.CancelFunc // in order
+	over  chan struct{}
 }
 
 // newBench starts a service with the store and the states in root.
@@ -128,10 +130,15 @@ func newBench(t *testing.T, root string, change func(o *Options)) *bench {
 		change(&o)
 	}
 	b.Service = New(o)
-	ctx, stop := context.WithCancel(context.Background())
-	b.stop = stop
+	ctx, leave := context.WithCancel(context.Background())
+	now, stop := context.WithCancel(context.Background())
+	b.leave = leave
+	b.stop = func() {
+		stop()
+		leave()
+	}
 	go func() {
-		b.Run(ctx)
+		b.Run(ctx, now)
 		close(b.over)
 	}()
 	t.Cleanup(func() {
@@ -143,18 +150,22 @@ func newBench(t *testing.T, root string, change func(o *Options)) *bench {
 	return b
 }
 
-// end ends the service.
+// end ends the service at once.
 func (b *bench) end() {
 	b.stop()
 	<-b.over
 }
 
-func (b *bench) compile(s *api.Submission) (*Compiled, dataflow.Diagnostics, error) {
+func (b *bench) compile(s *api.Submission, _ map[string]int) (*Compiled, dataflow.Diagnostics, error) {
 	p, diags, err := physical(s.Spec, s.Dir, s.Workers)
+	if err != nil || diags.HasErrors() {
+		return nil, diags, err
+	}
 	return &Compiled{
+		Build: build, OpenSource: func(string) func(*operators.Context) (operators.Source, error) { return catalog.OpenSource },
 		Config: scheduler.Config{Query: p, Every: 5, Flight: 3, Interval: 10_000, Checkpoints: true, Workers: s.Workers},
 		Deploy: metaquery.Deploy{
-			Spec: []byte(s.Spec), File: s.File, Dir: s.Dir, Partitions: 1, Nodes: s.Workers, Graph: "graph", Limit: -1,
+			Spec: []byte(s.Spec), File: s.File, Dir: s.Dir, Partitions: 1, Nodes: s.Workers, Graph: p.Graph.Statements(dataflow.TermOptions{Params: true}) + p.Text(), Limit: -1,
 			Fsync: s.Fsync, Transport: "tcp",
 		},
 	}, diags, err
@@ -357,7 +368,8 @@ func TestCancelIsRemembered(t *testing.T) {
 	}
 }
 
-// TestGraphChanges: a query whose graph is not what it was waits, tells why, and goes on when it is put back.
+// TestGraphChanges: a query whose submission has another graph than it had goes on with that one. If it cannot, it
+// waits, tells why, and goes on when the graph is put back.
 func TestGraphChanges(t *testing.T) {
 	root := t.TempDir()
 	s, want := chain(t, slow)
@@ -365,24 +377,38 @@ func TestGraphChanges(t *testing.T) {
 	b.leads()
 	b.submit(s)
 	b.state("chain", api.Running)
-	b.end()
-	b = newBench(t, root, func(o *Options) {
-		compile, first := o.Compile, true
-		o.Compile = func(s *api.Submission) (*Compiled, dataflow.Diagnostics, error) {
-			c, diags, err := compile(s)
-			if first {
-				first, c.Deploy.Graph = false, "other"
+	b.leave()
+	<-b.over
+	refuses := true
+	change := func(o *Options) {
+		compile := o.Compile
+		o.Compile = func(s *api.Submission, replicas map[string]int) (*Compiled, dataflow.Diagnostics, error) {
+			other := *s
+			other.Spec = strings.Replace(s.Spec, `"f"`, `"g"`, 1)
+			if refuses {
+				other.Spec = strings.Replace(s.Spec, "in.csv", "other.csv", 1)
 			}
-			return c, diags, err
+			return compile(&other, replicas)
 		}
-	})
+	}
+	if err := os.WriteFile(filepath.Join(s.Dir, "other.csv"), []byte("a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b = newBench(t, root, change)
 	b.leads()
 	b.until("it tells why it waits", func() bool {
 		q, err := b.Query(t.Context(), "chain")
-		return err == nil && q.State == api.Starting && strings.Contains(q.Error, "is not what it was") && len(q.Alerts) > 0
+		return err == nil && q.State == api.Starting && strings.Contains(q.Error, "is not what it was") && strings.Contains(q.Error, "another input") && len(q.Alerts) > 0
 	})
-	b.state("chain", api.Finished)
+	b.end()
+	refuses = false
+	b = newBench(t, root, change)
+	b.leads()
+	q := b.state("chain", api.Finished)
 	compare(t, s, want)
+	if e := q.Edit; e == nil || e.State != api.EditDone || !strings.Contains(e.Reason, "release has changed") {
+		t.Errorf("%+v", e)
+	}
 }
 
 // TestFirstFailure: a query that has never run fails if its workers cannot run; it can be forgotten.
@@ -426,7 +452,7 @@ func TestPrune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newReign(t.Context(), New(Options{Store: kept}), l)
+	r := newReign(t.Context(), t.Context(), New(Options{Store: kept}), l)
 	for i := range mostEnded + 3 {
 		q := newQuery(r, r.newID("q"))
 		q.rec = record{Name: fmt.Sprint("q", i), Submission: &api.Submission{}, State: api.Finished, Ended: time.Unix(int64(1000-i), 0), Dir: filepath.Join(root, "none")}
@@ -475,7 +501,7 @@ func TestDamagedRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := newReign(t.Context(), New(Options{Store: kept}), l)
+		r := newReign(t.Context(), t.Context(), New(Options{Store: kept}), l)
 		if err := r.begin(); err == nil || !strings.Contains(err.Error(), id) {
 			t.Errorf("error %v", err)
 		}

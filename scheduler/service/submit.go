@@ -3,13 +3,13 @@ package service
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
+	"sluice/dataflow"
 	"sluice/executor/state"
 	"sluice/executor/state/shared"
 	"sluice/scheduler/api"
@@ -29,20 +29,10 @@ func (s *Service) Submit(ctx context.Context, sub *api.Submission) (*api.Query, 
 	if err != nil {
 		return nil, err
 	}
-	own := *sub
-	if err := r.complete(&own); err != nil {
-		return nil, err
-	}
-	c, diags, err := s.o.Compile(&own)
+	own, c, diags, err := r.check(sub)
 	if err != nil {
 		return nil, err
 	}
-	if diags.HasErrors() {
-		e := api.Errorf(api.BadSpec, "the spec is wrong: %s", diags[0])
-		e.Diagnostics = api.Diagnostics(diags)
-		return nil, e
-	}
-	own.Env = c.Deploy.Env // what the spec names no more need not be stored
 	name := c.Config.Query.Graph.Name
 	if own.Name != "" {
 		name = own.Name
@@ -50,13 +40,10 @@ func (s *Service) Submit(ctx context.Context, sub *api.Submission) (*api.Query, 
 	if !possibleName.MatchString(name) {
 		return nil, api.Errorf(api.BadRequest, "a query cannot be called %q: a name has up to 64 letters, digits, \"-\", \"_\" and \".\", and begins with a letter or a digit; choose one with name", name)
 	}
-	if err := checkTasks(r.clusters, c.Config.Query.Tasks); err != nil {
-		return nil, api.Errorf(api.BadRequest, "%v", err)
-	}
 	q := newQuery(r, r.newID(name))
 	q.rec = record{
-		Name: name, Submission: &own, Graph: c.Deploy.Graph, State: api.Running, Submitted: time.Now().UTC(),
-		Dir: filepath.Join(s.o.StateRoot, q.id),
+		Name: name, Submission: own, Graph: c.Deploy.Graph, State: api.Running, Submitted: time.Now().UTC(),
+		Dir: filepath.Join(s.o.StateRoot, q.id), Shape: shapeOf(c),
 	}
 	if err := r.accept(ctx, q); err != nil {
 		return nil, err
@@ -64,6 +51,28 @@ func (s *Service) Submit(ctx context.Context, sub *api.Submission) (*api.Query, 
 	answer := q.describe()
 	answer.Diagnostics = api.Diagnostics(diags)
 	return answer, nil
+}
+
+// check compiles a submission, to which it adds the defaults.
+func (r *reign) check(sub *api.Submission) (*api.Submission, *Compiled, dataflow.Diagnostics, error) {
+	own := *sub
+	if err := r.complete(&own); err != nil {
+		return nil, nil, nil, err
+	}
+	c, diags, err := r.s.o.Compile(&own, nil)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if diags.HasErrors() {
+		e := api.Errorf(api.BadSpec, "the spec is wrong: %s", diags[0])
+		e.Diagnostics = api.Diagnostics(diags)
+		return nil, nil, nil, e
+	}
+	if err := checkTasks(r.clusters, c.Config.Query.Tasks); err != nil {
+		return nil, nil, nil, api.Errorf(api.BadRequest, "%v", err)
+	}
+	own.Env = c.Deploy.Env // what the spec names no more need not be stored
+	return &own, c, diags, nil
 }
 
 // complete checks the options of a submission and adds the defaults.
@@ -123,7 +132,7 @@ func (r *reign) accept(ctx context.Context, q *query) error {
 		}
 	}
 	r.prune()
-	r.s.event(api.EventSubmitted, q.rec.Name, nil, "the query is submitted, with %d workers", q.rec.Submission.Workers)
+	q.watch.event(api.EventSubmitted, nil, "the query is submitted, with %d workers", q.record().Submission.Workers)
 	r.start(q)
 	return nil
 }
@@ -143,20 +152,8 @@ func (r *reign) establish(ctx context.Context, q *query) error {
 	if err != nil {
 		return err
 	}
-	if q.version, err = r.store.Put(ctx, queryPath(q.id), text, 0); err != nil {
-		return r.settle(q, err)
+	if q.version, err = r.put(ctx, queryPath(q.id), text, 0); err != nil {
+		return api.Errorf(api.Unavailable, "the query cannot be stored, and may run later all the same: %v", err)
 	}
 	return nil
-}
-
-// settle makes sure that a query is not stored whose Put has failed with err, if that can be.
-func (r *reign) settle(q *query, err error) error {
-	ctx, cancel := context.WithTimeout(r.ctx, askTime)
-	defer cancel()
-	_, version, getErr := r.store.Get(ctx, queryPath(q.id))
-	if getErr == nil {
-		q.version = version
-		return nil // it is there after all
-	}
-	return api.Errorf(api.Unavailable, "the query cannot be stored, and may run later all the same: %v", fmt.Errorf("%w (%w)", err, getErr))
 }

@@ -16,6 +16,7 @@ import (
 
 const (
 	mostAlerts      = 20
+	mostEvents      = 50               // of a query that are stored
 	alertPause      = 10 * time.Second // before the same text is an event again
 	checkpointPause = time.Second      // between two events of checkpoints
 )
@@ -33,20 +34,31 @@ type watch struct {
 	completed  time.Time // when the checkpoint was heard of
 	told       time.Time // when a checkpoint was an event
 	alerts     []api.Alert
-	reports    map[string]metaquery.Report // the last one of each task
-	sums       map[string]metaquery.OperatorReport
 	status     *shell.Status // the last one
+	counts
+	events  []api.Event // the last ones, but for checkpoints
+	changed bool        // something is not stored yet
+	keeping
 }
 
 func newWatch(q *query) *watch {
-	return &watch{q: q, reports: map[string]metaquery.Report{}, sums: map[string]metaquery.OperatorReport{}}
+	return &watch{q: q, counts: newCounts()}
+}
+
+// inherit takes what another watch knows of the query.
+func (w *watch) inherit(from *watch) {
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	w.restarts, w.checkpoint, w.completed, w.alerts = from.restarts, from.checkpoint, from.completed, slices.Clone(from.alerts)
+	w.counts, w.events, w.stored = from.counts.clone(), slices.Clone(from.events), from.stored
 }
 
 // begin notes that the query is about to run.
-func (w *watch) begin(p *dataflow.Physical) {
+func (w *watch) begin(p *dataflow.Physical, checkpoints bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.physical, w.running, w.seen = p, false, map[string]bool{}
+	w.of(p, checkpoints)
 }
 
 // begun tells whether something of the query runs.
@@ -56,8 +68,17 @@ func (w *watch) begun() bool {
 	return w.running
 }
 
+// event tells what has happened to the query.
 func (w *watch) event(kind string, data *api.EventData, format string, args ...any) {
-	w.q.r.s.event(kind, w.q.record().Name, data, format, args...)
+	e := w.q.r.s.event(kind, w.q.record().Name, data, format, args...)
+	if kind == api.EventCheckpoint {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, e)
+	w.events = slices.Clone(w.events[max(0, len(w.events)-mostEvents):])
+	w.changed = true
 }
 
 func (w *watch) observer() shell.Observer {
@@ -133,28 +154,13 @@ func (w *watch) saved(r *scheduler.Record) {
 	w.event(api.EventCheckpoint, &api.EventData{Epoch: wire(r.Checkpoint)}, "%s", text)
 }
 
-// reported adds up what a task reports. What a task has done again after a failure counts again.
+// reported adds up what a task reports.
 func (w *watch) reported(_ scheduler.WorkerID, r *metaquery.Report) {
 	w.heard(r.From.Task)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	last := w.reports[r.From.Task]
-	if r.From.Gen < last.From.Gen || r.From.Gen == last.From.Gen && r.Seq < last.Seq {
-		return
-	}
-	if r.From.Gen > last.From.Gen {
-		for _, o := range last.Operators {
-			w.sums[o.Name] = plus(w.sums[o.Name], o)
-		}
-	}
-	w.reports[r.From.Task] = *r
-}
-
-func plus(a, b metaquery.OperatorReport) metaquery.OperatorReport {
-	return metaquery.OperatorReport{
-		Name: b.Name, In: a.In + b.In, Out: a.Out + b.Out, Skipped: a.Skipped + b.Skipped, Dead: a.Dead + b.Dead,
-		Late: a.Late + b.Late, Lost: a.Lost + b.Lost, Gaps: a.Gaps + b.Gaps,
-	}
+	w.add(r)
+	w.changed = true
 }
 
 // fill adds to a query what is known of it.
@@ -173,17 +179,12 @@ func (w *watch) fill(q *api.Query) {
 	if w.physical == nil {
 		return
 	}
-	now := map[string]metaquery.OperatorReport{}
-	for _, r := range w.reports {
-		for _, o := range r.Operators {
-			now[o.Name] = plus(now[o.Name], o)
-		}
-	}
+	totals := w.totals()
 	for _, op := range w.physical.Graph.Operators {
 		if op.Type == dataflow.NetReader || op.Type == dataflow.NetWriter {
 			continue
 		}
-		o := plus(w.sums[op.Name], now[op.Name])
+		o := totals[op.Name]
 		q.Operators = append(q.Operators, api.Operator{
 			Name: op.Name, Type: op.Type, In: o.In, Out: o.Out, Skipped: o.Skipped, Dead: o.Dead, Late: o.Late,
 			Lost: o.Lost, Gaps: o.Gaps,

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -118,6 +119,38 @@ func TestZooKeeperAway(t *testing.T) {
 		s.logged("INFO", "zookeeper: connected again")
 	}
 	q.finish(first)
+	c.quiet()
+}
+
+// TestZooKeeperServersDie: of three servers the leading one is killed, twice, and one is behind when a scheduler takes over.
+// Schedulers go on, and the output is exact.
+func TestZooKeeperServersDie(t *testing.T) {
+	t.Parallel()
+	e := zktest.StartEnsemble(t)
+	c := newCluster(t, 4)
+	c.args = append(c.args, store(strings.Join(e.Addrs(), ","))...)
+	first, second := c.scheduler(), c.scheduler()
+	q := newStream(t, 11, hotStandby)
+	q.submit(first, "--checkpoint", "500ms")
+	now := first.runs("stream")
+	before, begin := c.pids(), time.Now()
+	for range 2 {
+		leader, _ := e.Whole(t)
+		e.Members[leader].Kill()
+		e.Leader(t)
+		time.Sleep(time.Second)
+		e.Members[leader].Restart(t)
+	}
+	now = first.runs("stream") // by way of whoever leads
+	calm(t, begin, now.Term == 1, "it took the servers so long to elect another one that the scheduler leads term %d", now.Term)
+	c.undisturbed(begin, before, now)
+
+	leader, followers := e.Whole(t)
+	lag := e.Lag(followers[0], leader)
+	first.end(syscall.SIGKILL)
+	time.AfterFunc(time.Second/2, lag.Heal)
+	c.undisturbed(begin, before, second.again("stream", startTime, now))
+	q.finish(second)
 	c.quiet()
 }
 

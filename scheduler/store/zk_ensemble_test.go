@@ -193,12 +193,30 @@ func memberLags(b *ensembleBed) {
 	if err := first.Resign(); err != nil {
 		b.Fatal(err)
 	}
-	b.lead(beside, "second")
+	second := b.lead(beside, "second")
 	if value, _, err := store.LocalGet(b.ctx, behind, "x"); err != nil || string(value) != "old" {
 		b.Fatalf("the server is not behind: %q, error %v", value, err)
 	}
+	led := make(chan store.Leadership, 1)
+	go func() {
+		defer close(led)
+		if l, err := behind.Lead(b.ctx, []byte("third")); err == nil {
+			led <- l
+		}
+	}()
 	time.AfterFunc(50*time.Millisecond, lag.Heal)
 	b.wantRead(behind, "new", "second", "x", "y")
+	select {
+	case <-led:
+		b.Fatal("two lead")
+	case <-time.After(300 * time.Millisecond):
+	}
+	if err := second.Resign(); err != nil {
+		b.Fatal(err)
+	}
+	if third := <-led; third == nil || third.Term() <= second.Term() {
+		b.Errorf("the third leadership is %v", third)
+	}
 }
 
 // wantRead reads in all ways at the same time.

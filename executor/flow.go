@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"sluice/operators"
 )
@@ -14,6 +15,7 @@ type flow struct {
 	mu     sync.Mutex
 	moved  sync.Cond
 	epochs map[*node]int64 // last epoch that each node without consumers has ended
+	ahead  int64           // epochs that a source that fills its own may be ahead
 	open   bool            // sources no longer wait
 	closed bool
 
@@ -22,16 +24,26 @@ type flow struct {
 }
 
 // epochsInFlight is how many epochs a source may be ahead of the ends of the graph. Each is bounded, so
-// this bounds what waits between tasks; and it is enough to keep partitions that take turns busy.
+// this bounds what waits between tasks. It is what a source with an interval needs, whose epochs are short.
 const epochsInFlight = 8
+
+// A source that fills its epochs need not be as far ahead: what it has read then is still in the caches when
+// others get to it. But partitions that take epochs in turn need one each.
+const (
+	fullEpochsInFlight = 3
+	mostEpochsInFlight = 16
+)
 
 // newFlow watches the nodes of the tasks.
 func newFlow(tasks []*Task) *flow {
-	f := &flow{epochs: map[*node]int64{}}
+	f := &flow{epochs: map[*node]int64{}, ahead: fullEpochsInFlight}
 	f.moved.L = &f.mu
 	for _, t := range tasks {
 		for _, n := range t.nodes {
 			n.flow = f
+			if op := n.ctx.Op; op.Desc.Divides && op.Value("key") == "" {
+				f.ahead = max(f.ahead, min(int64(len(op.Outputs))+2, mostEpochsInFlight))
+			}
 			if n.leaf = n.isLeaf(); n.leaf {
 				f.epochs[n] = 0
 			}
@@ -79,10 +91,14 @@ func (f *flow) sinkDone() {
 func (f *flow) done() bool { return f.anySink && f.sinks.Load() == 0 }
 
 // wait waits until the given epoch may begin. It returns false if the query has been aborted.
-func (f *flow) wait(epoch int64) bool {
+func (f *flow) wait(epoch int64, interval time.Duration) bool {
+	ahead := f.ahead
+	if interval > 0 {
+		ahead = epochsInFlight
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for !f.closed && !f.open && f.least() < epoch-epochsInFlight {
+	for !f.closed && !f.open && f.least() < epoch-ahead {
 		f.moved.Wait()
 	}
 	return !f.closed

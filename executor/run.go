@@ -321,7 +321,7 @@ func (q *Query) feed(ctx context.Context, t *runningTask, to feeder) error {
 	if q.durable != nil {
 		epoch += q.durable.base
 	}
-	for ; q.flow.wait(epoch); epoch++ {
+	for ; q.flow.wait(epoch, interval); epoch++ {
 		m := q.newMark(epoch)
 		m.Stop = epoch == q.until
 		if err := q.feedEpoch(ctx, t, to, m, interval); err != nil {

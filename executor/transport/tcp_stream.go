@@ -38,6 +38,7 @@ type tcpStream struct {
 	wg      sync.WaitGroup
 
 	// The reader's own.
+	head    [4]byte
 	silence silence
 	until   time.Time // when what is read now must have come; zero: some day, while beats come
 }
@@ -88,11 +89,10 @@ func (s *tcpStream) end() {
 func (s *tcpStream) read(limit int) ([]byte, error) {
 	n := tcpAlive
 	for n == tcpAlive {
-		var head [4]byte
-		if _, err := io.ReadFull(s.in, head[:]); err != nil {
+		if _, err := io.ReadFull(s.in, s.head[:]); err != nil {
 			return nil, err
 		}
-		n = int(binary.BigEndian.Uint32(head[:]))
+		n = int(binary.BigEndian.Uint32(s.head[:]))
 	}
 	if n > limit {
 		return nil, fmt.Errorf("transport: a message of %d bytes: %w", n, ErrTooLarge)
@@ -155,7 +155,7 @@ func (s *tcpStream) write(q *queue, h DialHandler) {
 }
 
 func sayAlive(w *bufio.Writer) bool {
-	_, err := w.Write(binary.BigEndian.AppendUint32(nil, tcpAlive))
+	_, err := w.Write(binary.BigEndian.AppendUint32(w.AvailableBuffer(), tcpAlive))
 	return err == nil && w.Flush() == nil
 }
 
@@ -176,9 +176,7 @@ func (s *tcpStream) writeAll(w *bufio.Writer, msgs [][]byte, q *queue, h DialHan
 }
 
 func writeOne(w *bufio.Writer, msg []byte) error {
-	var head [4]byte
-	binary.BigEndian.PutUint32(head[:], uint32(len(msg)))
-	if _, err := w.Write(head[:]); err != nil {
+	if _, err := w.Write(binary.BigEndian.AppendUint32(w.AvailableBuffer(), uint32(len(msg)))); err != nil {
 		return err
 	}
 	_, err := w.Write(msg)

@@ -56,10 +56,9 @@ type schedulerProcess struct {
 	sockets transport.Options
 }
 
-// controlHighWater is how many messages of a worker may wait, which is more than ever do: libzmq (4.3) ends the
-// process if a connection breaks while it has stopped to read from it and a heartbeat is among what is left, as
-// after a stop of the whole process.
-const controlHighWater = 1 << 20
+// controlHighWater is how many messages of a worker may wait inside libzmq. They are small, and a scheduler that is
+// busy for some seconds should not make workers hold theirs back.
+const controlHighWater = 4096
 
 // endTime is how long connections to the API may take to end.
 const endTime = 3 * time.Second

@@ -347,15 +347,47 @@ func (c *eventsCommand) Run(s streams) error {
 	}
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
-	err = client.Events(ctx, api.EventsOptions{Query: c.Query, After: c.After, Once: !c.Follow}, func(e api.Event) error {
+	return c.follow(ctx, client, s, func(e api.Event) error {
 		if c.Format == "json" {
 			return json.NewEncoder(s.out).Encode(e)
 		}
 		_, err := fmt.Fprintf(s.out, "%s %s %s %s: %s\n", e.Time.UTC().Format(time.RFC3339), e.ID, e.Type, e.Query, e.Text)
 		return err
 	})
-	if ctx.Err() != nil {
-		return nil
+}
+
+// takeOverTime is how long events wait for another scheduler.
+const takeOverTime = 30 * time.Second
+
+// follow calls f with each event. When a scheduler ends the stream, or has ended itself, it goes on with the one that leads
+// then, behind the last event that it has had.
+func (c *eventsCommand) follow(ctx context.Context, client *api.Client, s streams, f func(api.Event) error) error {
+	o := &api.EventsOptions{Query: c.Query, After: c.After, Once: !c.Follow}
+	var there time.Time // when the stream was there last
+	for {
+		var failure error
+		err := client.Events(ctx, o, func(e api.Event) error {
+			failure = f(e)
+			return failure
+		})
+		var known *api.Error
+		broken := err == nil || errors.Is(err, api.ErrBroken)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case failure != nil:
+			return failure
+		case broken && o.Once:
+			return err
+		case broken:
+			there = time.Now()
+		case there.IsZero() || time.Since(there) > takeOverTime,
+			errors.As(err, &known) && known.Code != api.NoLeader && known.Code != api.Unavailable:
+			return serviceError(err, s)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(waitPause):
+		}
 	}
-	return serviceError(err, s)
 }

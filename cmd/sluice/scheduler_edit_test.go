@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -112,4 +115,68 @@ func TestSchedulerTerm(t *testing.T) {
 	s = startScheduler(t, root)
 	s.wait("kill", api.Finished)
 	compareOutput(t, killOutput(t, dir), want)
+}
+
+// TestSchedulerEventsGoOn: events and counts go on when another scheduler takes over, for those who watch too.
+func TestSchedulerEventsGoOn(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	spec, dir := writeFollow(t)
+	first := startScheduler(t, root)
+	second := startScheduler(t, root)
+	second.submit(spec, nil)
+	waitOutput(t, dir, "a\n50\n")
+	// One watches through the second scheduler, from now on: there is no event before the first one is gone.
+	watch := command("events", "follow", "--scheduler", second.url)
+	out, err := watch.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := watch.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = watch.Process.Kill()
+		_ = watch.Wait()
+	}()
+	lines := bufio.NewScanner(out)
+	next := func(kind string) string {
+		t.Helper()
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), " "+kind+" follow: ") {
+				return strings.Fields(lines.Text())[1]
+			}
+		}
+		t.Fatalf("no event %s", kind)
+		return ""
+	}
+	next("checkpoint")
+	first.call("POST", "/queries/follow/set", api.Setting{Operator: "src", Param: "rate", Value: "1000"}, nil)
+	change := next("change")
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		q := second.query("follow")
+		if q != nil && len(q.Operators) > 2 && q.Operators[0].Out == 2 && q.Operators[2].Out == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%+v", q)
+		}
+	}
+	time.Sleep(6 * time.Second) // counts and events are stored every five
+	first.kill(syscall.SIGKILL)
+	if began := next("started"); began[0] != '2' {
+		t.Errorf("the query begins again with the event %s", began)
+	}
+	q := second.wait("follow", api.Running)
+	if q.Operators[0].Out != 2 || q.Operators[2].Out != 1 {
+		t.Errorf("%+v", q.Operators)
+	}
+	var o, e bytes.Buffer
+	if status := run([]string{"events", "follow", "--no-follow", "--after", "1-2", "--scheduler", second.url}, streams{strings.NewReader(""), &o, &e}); status != exitDone {
+		t.Fatalf("exit status %d: %s", status, &e)
+	}
+	text := o.String()
+	if strings.Contains(text, " submitted ") || !strings.Contains(text, " "+change+" change ") || strings.Index(text, " "+change+" ") > strings.Index(text, " 2-") {
+		t.Errorf("events after 1-2:\n%s", text)
+	}
 }

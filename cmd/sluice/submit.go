@@ -87,6 +87,7 @@ func (c *submitCommand) replace(sub *api.Submission, s streams) (*api.Query, err
 	}
 	printProblems(q.Diagnostics, s)
 	if q.Edit == nil {
+		fmt.Fprintln(s.err, "nothing has changed")
 		return q, nil
 	}
 	asked := q.Edit.Asked

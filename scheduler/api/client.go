@@ -106,13 +106,18 @@ const maxAnswer = 16 << 20
 // EventsOptions say which events are wanted.
 type EventsOptions struct {
 	Query string // "" for all
-	After string // ID of the last event that is known; "" for those that come from now on
+	// After is the ID of the last event that is known; "" for those that come from now on. Events keeps it up to date, so
+	// that another call goes on where one has ended.
+	After string
 	// Once ends the stream with the last event that there is; with no After it begins with the oldest that is kept.
 	Once bool
 }
 
+// ErrBroken is the error of a stream of events that has broken, as when its scheduler is killed.
+var ErrBroken = errors.New("the stream of events has broken")
+
 // Events calls f with each event until ctx is done, f fails, or the scheduler ends the stream, which is nil.
-func (c *Client) Events(ctx context.Context, o EventsOptions, f func(Event) error) error {
+func (c *Client) Events(ctx context.Context, o *EventsOptions, f func(Event) error) error {
 	path := "/events"
 	if o.Query != "" {
 		path = "/queries/" + url.PathEscape(o.Query) + path
@@ -128,6 +133,9 @@ func (c *Client) Events(ctx context.Context, o EventsOptions, f func(Event) erro
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, maxAnswer)
 	for lines.Scan() {
+		if id, ok := strings.CutPrefix(lines.Text(), "id:"); ok {
+			o.After = strings.TrimSpace(id)
+		}
 		data, ok := strings.CutPrefix(lines.Text(), "data:")
 		if !ok {
 			continue
@@ -140,5 +148,8 @@ func (c *Client) Events(ctx context.Context, o EventsOptions, f func(Event) erro
 			return err
 		}
 	}
-	return lines.Err()
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	return nil
 }

@@ -66,7 +66,8 @@ type stream struct {
 func (s *stream) run(gone, lead <-chan struct{}) {
 	ping := time.NewTicker(pingTime)
 	defer ping.Stop()
-	text := []byte(": events\n\n")
+	// An id without data is that after which a client goes on that loses the stream before any event.
+	text := fmt.Appendf(nil, ": events\nid: %s\n\n", s.last)
 	for {
 		list, more, missed := s.ring.After(s.last)
 		if missed {

@@ -332,8 +332,12 @@ func TestMetrics(t *testing.T) {
 func ids(t *testing.T, from io.Reader, n int) string {
 	t.Helper()
 	var list []string
+	id := ""
 	for lines := bufio.NewScanner(from); len(list) < n && lines.Scan(); {
-		if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+		if text, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+			id = text
+		}
+		if strings.HasPrefix(lines.Text(), "event: ") {
 			list = append(list, id)
 		}
 		if strings.Contains(lines.Text(), "some events are gone") {

@@ -17,6 +17,7 @@ type counts struct {
 	sums    map[string]metaquery.OperatorReport // of generations that are over
 	reports map[string]metaquery.Report         // the last one of each task
 	kinds   map[string]kind                     // of operators that rows are counted of once
+	shown   map[string]metaquery.OperatorReport // the highest that has been said
 }
 
 // kind is what an operator is.
@@ -29,11 +30,11 @@ const (
 )
 
 func newCounts() counts {
-	return counts{sums: map[string]metaquery.OperatorReport{}, reports: map[string]metaquery.Report{}, kinds: map[string]kind{}}
+	return counts{sums: map[string]metaquery.OperatorReport{}, reports: map[string]metaquery.Report{}, kinds: map[string]kind{}, shown: map[string]metaquery.OperatorReport{}}
 }
 
 func (c *counts) clone() counts {
-	return counts{maps.Clone(c.sums), maps.Clone(c.reports), maps.Clone(c.kinds)}
+	return counts{maps.Clone(c.sums), maps.Clone(c.reports), maps.Clone(c.kinds), maps.Clone(c.shown)}
 }
 
 // of notes the query that is about to run, with checkpoints or without.
@@ -97,7 +98,7 @@ func passed(list []metaquery.Passed, operator string, checkpoint int64) int64 {
 	return rows
 }
 
-// totals are the rows of all operators.
+// totals are the rows of all operators. While rows are worked on again they stay what they were, and do not go back.
 func (c *counts) totals() map[string]metaquery.OperatorReport {
 	all := maps.Clone(c.sums)
 	for _, r := range c.reports {
@@ -112,6 +113,11 @@ func (c *counts) totals() map[string]metaquery.OperatorReport {
 			}
 			all[o.Name] = sum
 		}
+	}
+	for name, o := range all {
+		before := c.shown[name]
+		o.In, o.Out = max(o.In, before.In), max(o.Out, before.Out)
+		all[name], c.shown[name] = o, o
 	}
 	return all
 }

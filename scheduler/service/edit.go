@@ -317,6 +317,11 @@ func (s *Service) Replace(ctx context.Context, name string, sub *api.Submission,
 	if err != nil {
 		return nil, err
 	}
+	if rec := q.record(); reflect.DeepEqual(own, rec.Submission) && rec.State == api.Running && rec.Edit == nil {
+		d := q.describe()
+		d.Edit, d.Diagnostics = nil, api.Diagnostics(diags) // there is nothing to do
+		return d, nil
+	}
 	e := &edited{Submission: own, AllowDrop: allowDrop, Asked: time.Now().UTC()}
 	if q, err = q.begins(ctx, e); err != nil {
 		return nil, err

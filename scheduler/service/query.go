@@ -187,7 +187,7 @@ func (q *query) attempt() error {
 	}
 	// Opened once as the coordinator it is there. The leadership says who uses it, wherever the lock of
 	// an earlier leader may still be.
-	tasks, err := shared.Open(rec.Dir, shared.Options{})
+	tasks, err := shared.Open(rec.Dir, shared.Options{Fsync: fsyncModes[rec.Submission.Fsync]})
 	if err != nil {
 		return err
 	}

@@ -77,9 +77,6 @@ func (p *Program) ColumnIndex() int {
 	return p.typed.index
 }
 
-// MayFail reports whether p may cause row errors.
-func (p *Program) MayFail() bool { return p.typed.fails }
-
 // Columns returns the indices of the input columns that p reads, in no order; one may come several times.
 func (p *Program) Columns() []int { return p.typed.columns(nil) }
 

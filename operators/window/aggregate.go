@@ -119,7 +119,9 @@ func (a *aggregate) Process(_ int, b *batch.Batch) error {
 		in.bounds, in.bounded = b.Bounds(a.time)
 	}
 	if a.dense.usable(b) {
-		return a.processDense(b)
+		if done, err := a.processDense(b); done {
+			return err
+		}
 	}
 	in.n, in.sel, in.seq = b.Len, b.Sel, a.seq
 	a.seq += int64(b.Len)

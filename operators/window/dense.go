@@ -16,8 +16,7 @@ type dense struct {
 	out  batch.Batch
 }
 
-// newDense looks what the plan needs. Expressions that may fail are left alone, because bad rows are shown with all of
-// their columns; and text, which is not as cheap to copy.
+// newDense looks what the plan needs. Text is left where it is, for it is not as cheap to copy.
 func newDense(plan *expr.AggregatePlan, in *dataflow.Schema, time int) dense {
 	programs := slices.Clone(plan.Keys)
 	for i := range plan.Calls {
@@ -29,9 +28,6 @@ func newDense(plan *expr.AggregatePlan, in *dataflow.Schema, time int) dense {
 	}
 	cols := []int{}
 	for _, p := range programs {
-		if p.MayFail() {
-			return dense{}
-		}
 		for _, c := range p.Columns() {
 			switch in.Columns[c].Type.Kind {
 			case dataflow.Int, dataflow.Timestamp, dataflow.Duration, dataflow.Float:
@@ -63,20 +59,25 @@ func (d *dense) of(b *batch.Batch) *batch.Batch {
 	return &d.out
 }
 
-// processDense is Process for a batch whose rows are to be taken out.
-func (a *aggregate) processDense(b *batch.Batch) error {
+// processDense is Process for a batch whose rows are to be taken out. It does nothing if there are bad rows, which are
+// shown with all of their columns.
+func (a *aggregate) processDense(b *batch.Batch) (done bool, err error) {
 	in := &a.in
 	in.n, in.sel, in.seq = len(b.Sel), nil, a.seq
-	a.seq += int64(in.n)
 	a.evaluate(a.dense.of(b))
+	if len(a.expr.Errors()) > 0 {
+		a.expr.Reset()
+		return false, nil
+	}
+	a.seq += int64(in.n)
 	in.times, in.watermark, in.watermarks = nil, b.Watermark, nil
 	in.origin = origin{sel: b.Sel, watermarks: b.RowWatermarks}
 	if a.time >= 0 {
 		in.origin.times = b.Cols[a.time].Ints
 	}
-	err := a.core.add(in)
+	err = a.core.add(in)
 	in.origin = origin{}
-	return err
+	return true, err
 }
 
 // origin is where the times and watermarks of an input are that are missing there.

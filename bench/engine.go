@@ -129,7 +129,7 @@ func (s *memorySource) Next(context.Context, int) (*operators.SourceRows, error)
 	b := s.batches[s.next]
 	s.next++
 	b.Schema = s.schema
-	s.rows = operators.SourceRows{Batch: b, Read: b.Len}
+	s.rows = operators.SourceRows{Batch: b, Read: b.Len, Release: func(*batch.Batch) {}}
 	return &s.rows, nil
 }
 

@@ -1,7 +1,8 @@
 // Command bench measures Sluice against the programs that a user would otherwise reach for, and the
 // engine alone against hand-written loops, and queries on several processes against those on one. It prints
 // one table of speed and three of other figures, all measured in one run. `bench cluster` measures only what
-// concerns several processes, `bench service` only the scheduler of a cluster. See docs/benchmarks.md.
+// concerns several processes, `bench service` only the scheduler of a cluster, `bench parallel` only what a second
+// replica gains. See docs/benchmarks.md.
 package main
 
 import (
@@ -36,7 +37,9 @@ type options struct {
 const largeFactor = 4
 
 // aloneParts are those that can be named to be measured alone.
-var aloneParts = map[string]func(o *options, out, progress io.Writer) error{"cluster": runCluster, "service": runService}
+var aloneParts = map[string]func(o *options, out, progress io.Writer) error{
+	"cluster": runCluster, "service": runService, "parallel": runParallel,
+}
 
 // roles are what the program runs itself as, by its first argument.
 var roles = map[string]func(role string, args []string) error{
@@ -154,12 +157,16 @@ func run(o *options, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
+	parallelFigures, err := measureParallel(o, data, progress)
+	if err != nil {
+		return err
+	}
 	own, err := engineMemory(o, data)
 	if err != nil {
 		return err
 	}
 	printResults(out, slices.Concat(results, engineResults, clusterResults))
-	printFigures(out, "memory", slices.Concat(figures, engineFigures, routeFigures, own))
+	printFigures(out, "memory", slices.Concat(figures, engineFigures, routeFigures, parallelFigures, own))
 	printFigures(out, "cluster", clusterFigures)
 	printFigures(out, "service", serviceFigures)
 	return wrong

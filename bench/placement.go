@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice/dataflow"
 	"sluice/internal/fakemesos"
 	"sluice/scheduler/mesos"
 	"sluice/scheduler/store"
@@ -208,7 +209,7 @@ func runFramework(addr, dir string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		query.Start(placementWorkers)
+		query.Start(make([]dataflow.Resources, placementWorkers))
 	}
 	for runningWorkers(f) < placementQueries*placementWorkers {
 		if time.Since(begin) > placementTime {

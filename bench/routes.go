@@ -94,7 +94,7 @@ func (j *routeJob) best(o *options, rows []*batch.Batch) (float64, error) {
 	return least, nil
 }
 
-// measureRoutes measures what partitions gain and what the nodes that rules add cost.
+// measureRoutes measures what the nodes that rules add cost.
 func measureRoutes(o *options, progress io.Writer) (figures []figure, err error) {
 	if !o.only.MatchString("memory routes") {
 		return nil, nil
@@ -113,18 +113,8 @@ func measureRoutes(o *options, progress io.Writer) (figures []figure, err error)
 		}
 		figures = append(figures, figure{"cost of " + j.name, fmt.Sprintf("%.2f ns a row", (s-base)/float64(o.rows)*1e9), ""})
 	}
-	one := routeJob{op: windowJob().op}
-	two := routeJob{op: windowJob().op, parallel: 2}
-	s1, err := one.best(o, rows)
-	if err != nil {
-		return nil, err
-	}
-	s2, err := two.best(o, rows)
-	if err != nil {
-		return nil, err
-	}
 	fmt.Fprintln(progress, "memory routes: done")
-	return append(figures, figure{"memory window: speed with -p 2 against -p 1", fmt.Sprintf("%.2f", s1/s2), "1.7"}), nil
+	return figures, nil
 }
 
 func windowJob() *engineJob { return &engineJobs[len(engineJobs)-1] }

@@ -32,7 +32,7 @@ type core struct {
 	why      string    // what ends it
 	cause    string    // why the worker is killed, if no framework said so
 	dialing  time.Time // since when it connects to where the scheduler is
-	unheard  bool      // it could not, which is why it is killed
+	unheard  bool      // it could not for too long, which is why it is killed
 }
 
 // life is how far a worker is.
@@ -96,7 +96,7 @@ const (
 	lastMoment = 500 * time.Millisecond
 	// usualBackoff is the longest pause between two subscriptions if the agent says nothing.
 	usualBackoff = 2 * time.Second
-	// connectWait is how long a worker may take to connect to the scheduler, at most half of what it may be without one.
+	// connectWait is how long a worker may take to connect to the scheduler, if it may be without one for as long.
 	connectWait = 20 * time.Second
 )
 
@@ -148,8 +148,8 @@ func (c *core) advance(heard time.Time) {
 		c.do(action{exit: &exit{1, "the worker has not ended although nothing was heard of the scheduler"}})
 		return
 	}
-	if wait := min(connectWait, c.work.Silence/2); c.life == running && c.state == pb.TASK_STARTING && c.now.Sub(c.dialing) > wait {
-		c.unreachable(wait)
+	if c.life == running && c.unconnected() > connectWait {
+		c.unreachable()
 	}
 	if c.connected {
 		return
@@ -162,15 +162,27 @@ func (c *core) advance(heard time.Time) {
 	}
 }
 
+// unconnected is for how long the worker tries to connect to where the scheduler is, 0 if it has been connected.
+func (c *core) unconnected() time.Duration {
+	if c.state != pb.TASK_STARTING {
+		return 0
+	}
+	return c.now.Sub(c.dialing)
+}
+
 // unreachable ends a worker that cannot connect to the scheduler, which knows nothing of it and so can tell nobody.
-func (c *core) unreachable(wait time.Duration) {
+func (c *core) unreachable() {
 	c.unheard = true
-	c.cause = fmt.Sprintf("the worker could not connect to the scheduler at %s within %v: the agent must reach every port of that host, "+
-		"whose name --mesos-control of the scheduler sets, and with --keys the file of --mesos-keys must have the keys of the scheduler", c.work.Control, wait)
-	c.do(action{log: c.cause})
 	c.life = stopping
 	c.why, c.deadline = "the worker has not ended", c.now.Add(c.cfg.grace)
 	c.do(action{stop: true})
+}
+
+// unheardText says what is to be looked at if a worker could not connect.
+func (c *core) unheardText() string {
+	return fmt.Sprintf("the worker could not connect to the scheduler at %s within %v: the agent must reach every port of that host, "+
+		"whose name --mesos-control of the scheduler sets, and with --keys the file of --mesos-keys must have the keys of the scheduler",
+		c.work.Control, min(connectWait, c.work.Silence))
 }
 
 // patience is for how long the agent may be away.
@@ -307,8 +319,10 @@ func (c *core) kill(k *exec.Event_Kill) {
 // over is the end of the worker: nothing of it runs any longer. The process ends when the agent knows it.
 func (c *core) over(err error) {
 	switch {
-	case c.unheard:
-		c.update(pb.TASK_FAILED, c.cause)
+	case c.unheard, c.life == running && err != nil && c.unconnected() >= c.work.Silence:
+		text := c.unheardText()
+		c.do(action{log: text})
+		c.update(pb.TASK_FAILED, text)
 	case c.life == stopping:
 		c.update(pb.TASK_KILLED, c.cause)
 	case err != nil:

@@ -20,7 +20,7 @@ where the scheduler listens, and for how long that may be silent.
 	KILL                   TASK_KILLING, and the worker is told to end; TASK_KILLED when it has
 	it ends by itself      TASK_FINISHED if the scheduler said so, else TASK_FAILED with the reason
 
-A worker that cannot connect to the scheduler within 20 seconds, or half of Work.Silence if that is less, is ended, and
+A worker that cannot connect to the scheduler within 20 seconds, or Work.Silence if that is less, is ended, and
 TASK_FAILED says what must be looked at: the scheduler does not hear it, so only Mesos can tell of it.
 
 A last state is only said when nothing of the worker runs any longer. The process ends when the agent has

@@ -32,7 +32,7 @@ type script struct {
 //
 //	pass 5s [heard]          time goes by, in steps of 100 ms, in which the scheduler is heard
 //	subscribed [plain]       by an agent of a framework that knows TASK_KILLING, or not
-//	launch T [ADDR] | kill T [1s] | ack T U | message TEXT | shutdown | error TEXT | lost TEXT
+//	launch T [ADDR [silence=10s]] | kill T [1s] | ack T U | message TEXT | shutdown | error TEXT | lost TEXT
 //	up | over [ERROR]        the worker is connected, or has ended
 func TestScripts(t *testing.T) {
 	s := &script{t: t}
@@ -92,7 +92,11 @@ func (s *script) event(words []string) {
 	case "launch":
 		data := "no work"
 		if len(words) > 2 {
-			data = fmt.Sprintf(`{"worker": %q, "control": %q, "silence": 10000000000, "margin": 4000000000}`, words[1], words[2])
+			silence := 10 * time.Second
+			if len(words) > 3 {
+				silence = s.duration(strings.TrimPrefix(words[3], "silence="))
+			}
+			data = fmt.Sprintf(`{"worker": %q, "control": %q, "silence": %d, "margin": 4000000000}`, words[1], words[2], silence.Nanoseconds())
 		}
 		s.received(exec.Event{Type: exec.Event_LAUNCH, Launch: &exec.Event_Launch{
 			Task: pb.TaskInfo{TaskID: pb.TaskID{Value: words[1]}, Data: []byte(data)},

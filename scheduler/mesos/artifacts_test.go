@@ -85,12 +85,12 @@ func TestArtifacts(t *testing.T) {
 }
 
 func archiveRuns(t *testing.T, a *Artifacts) {
-	again, err := NewArtifacts(t.TempDir())
-	if err != nil || again.name != a.name {
-		t.Fatalf("packed again as %v, error %v", again, err)
+	libs, err := libraries()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := again.Close(); err != nil {
-		t.Error(err)
+	if again, err := fingerprint(libs); err != nil || again != a.name {
+		t.Errorf("it would be packed again as %s, not %s, error %v", again, a.name, err)
 	}
 	// The program must be where its libraries are found, and nowhere else.
 	dir := t.TempDir()
@@ -179,7 +179,7 @@ func agentFetches(t *testing.T, a *Artifacts) {
 		t.Fatal(err)
 	}
 	o := fakemesos.Options{Agents: []fakemesos.AgentSpec{{}}}
-	o.Times.Register, o.Times.ShutdownGrace = 20*time.Second, time.Second
+	o.Times.Register, o.Times.ShutdownGrace = time.Minute, time.Second
 	b := newBench(t, o)
 	c := b.query("q", Need{CPUs: 1, MemMB: 128, Ports: 2}, a.Executor(server.URL, l.Addr()))
 	c.Start(make([]dataflow.Resources, 1))

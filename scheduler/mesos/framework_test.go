@@ -77,7 +77,7 @@ func (b *bench) query(name string, need Need, e ExecutorSpec) shell.Cluster {
 // eventually waits for something to be so.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: it never was so", what)
 		}

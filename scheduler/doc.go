@@ -40,8 +40,9 @@
 // there are more, and the user is alerted.
 //
 // A worker that comes up gets a home that has no worker: one whose tasks it runs already, as it may in a new term; else
-// one for which it has just enough; else one for which it has more. If there is none, and nothing runs there, it is
-// ended: it could keep the one that is wanted from being started. When a worker ends another one is asked for.
+// one for which it has just enough; else one for which it has more. If there is none it waits until a worker ends whose
+// home it can have. If it can have none at all, or another worker is missing that it could keep from being started, and if
+// nothing runs there, it is ended. When a worker ends another one is asked for.
 //
 // A task is put where the worker has what it needs beside all tasks that are there or at home there, whether they run
 // or are standbys. So its home has room for it at any time, and what is left over is there for others. The task waits

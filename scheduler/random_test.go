@@ -478,3 +478,34 @@ func TestRandom(t *testing.T) {
 		w.heal()
 	})
 }
+
+// TestForgets: a term may be long: workers that have ended are forgotten after a while, but for those that sinks were
+// launched on last, and so are alerts.
+func TestForgets(t *testing.T) {
+	core, _ := scheduler.New(scheduler.Config{Query: compileQuery(t, ""), Every: 10, Flight: 4, Workers: 1, Checkpoints: true}, nil)
+	now := int64(1_000_000_000_000_000)
+	handle := func(e scheduler.Event) {
+		e.Now = now
+		core.Handle(e)
+	}
+	for i := range 3000 {
+		id := scheduler.WorkerID(fmt.Sprint("w", i))
+		handle(scheduler.Event{Worker: &scheduler.WorkerUp{ID: id, Addr: "a:1"}})
+		handle(scheduler.Event{Gone: id})
+		handle(scheduler.Event{Gone: "never-up-" + id})
+		now += 500_000
+		handle(scheduler.Event{Tick: true})
+	}
+	if workers, alerts := core.Remembered(); workers > 60 || alerts > 1000 {
+		t.Errorf("%d workers and %d alerts are remembered", workers, alerts)
+	}
+	now += 20_000_000
+	handle(scheduler.Event{Tick: true})
+	if workers, _ := core.Remembered(); workers != 1 {
+		t.Errorf("%d workers are remembered, not that of the sink", workers)
+	}
+	handle(scheduler.Event{Worker: &scheduler.WorkerUp{ID: "last", Addr: "a:1"}})
+	if s := core.Status(); s.Tasks[0].State != scheduler.Launching || s.Tasks[0].Worker != "last" {
+		t.Errorf("the query does not go on:\n%s", s)
+	}
+}

@@ -71,8 +71,7 @@ func (c *Core) vacant() []int {
 }
 
 // bind gives vacant slots to workers that have none: first to those that run the tasks that are at home there, then to
-// those that have just what is wanted, then to those that have more. In a query whose tasks need resources a worker
-// for which there is no slot is ended when nothing runs there any more; it may keep others from being started.
+// those that have just what is wanted, then to those that have more.
 func (c *Core) bind() {
 	var idle []*worker
 	for _, w := range c.sorted() {
@@ -99,12 +98,26 @@ func (c *Core) bind() {
 			return i >= 0
 		})
 	}
+	if c.needs {
+		c.dismiss(idle, len(vacant) > 0)
+	}
+}
+
+// dismiss ends workers without a slot on which nothing runs, that can be of no use, or that may be in the way of others
+// which are missing. The rest are there for when one ends.
+func (c *Core) dismiss(idle []*worker, missing bool) {
 	for _, w := range idle {
-		if c.needs && !slices.ContainsFunc(c.tasks, func(t *task) bool { return t.worker == w.id }) {
-			w.state = killed
-			c.do(Action{Kill: w.id})
-			c.alert(fmt.Sprintf("worker %s has %s for tasks that need resources, which is not what a worker of this query has to have; it is ended", w.id, w.capacity))
+		useful := slices.ContainsFunc(c.slots, func(s slot) bool { return w.capacity.Covers(s.capacity) })
+		if useful && !missing || slices.ContainsFunc(c.tasks, func(t *task) bool { return t.worker == w.id }) {
+			continue
 		}
+		w.state = killed
+		c.do(Action{Kill: w.id})
+		if useful {
+			c.alert(fmt.Sprintf("worker %s, which has %s, is ended: there are enough of this kind, and others are missing", w.id, w.capacity))
+			continue
+		}
+		c.alert(fmt.Sprintf("worker %s has %s for tasks that need resources, which is not what a worker of this query has to have; it is ended", w.id, w.capacity))
 	}
 }
 

@@ -16,6 +16,7 @@ type worker struct {
 	addr   string
 	state  workerState
 	heard  int64
+	over   int64                     // when it was known to have ended
 	listed int64                     // when it last said what it runs
 	runs   map[metaquery.TaskID]bool // what it said
 
@@ -125,7 +126,7 @@ func (c *Core) gone(id WorkerID, had dataflow.Resources) {
 	w := c.workers[id]
 	if w == nil {
 		// It ended before it was up: not at once again.
-		c.workers[id] = &worker{id: id, state: ended, heard: c.now, slot: -1}
+		c.workers[id] = &worker{id: id, state: ended, over: c.now, slot: -1}
 		c.started(had)
 		c.startFrom = c.now + c.cfg.Liveness
 		return
@@ -134,7 +135,7 @@ func (c *Core) gone(id WorkerID, had dataflow.Resources) {
 	if was == up && !w.measured {
 		c.started(had)
 	}
-	w.state, w.runs, w.heard = ended, nil, c.now
+	w.state, w.runs, w.over = ended, nil, c.now
 	if was == up {
 		c.alert(fmt.Sprintf("worker %s has ended; what it ran is launched elsewhere", w.id))
 		c.failAll(w)
@@ -153,7 +154,7 @@ func (c *Core) failAll(w *worker) {
 // last instance of a sink was launched is of interest for longer.
 func (c *Core) forgetEnded() {
 	maps.DeleteFunc(c.workers, func(id WorkerID, w *worker) bool {
-		old := w.state == ended && c.now-w.heard >= patience*c.cfg.Liveness
+		old := w.state == ended && c.now-w.over >= patience*c.cfg.Liveness
 		return old && !slices.Contains(slices.Collect(maps.Values(c.rec.Workers)), id)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"sluice/operators/catalog"
 	"sluice/operators/expr"
 	"sluice/operators/route"
+	"sluice/scheduler"
 )
 
 type explainCommand struct {
@@ -73,6 +74,9 @@ func (c *explainCommand) Run(s streams) error {
 		text, err = p.json()
 	default:
 		text = p.text(c.Steps)
+		if c.Nodes > 0 {
+			text = append(text, workersText(p.tasks, c.Nodes)...)
+		}
 		if c.Nodes == 0 && p.hasFailover() {
 			text = append(text, "\nnote: in one process standbys do not run, and failover and checkpoint nodes only pass rows on\n"...)
 		}
@@ -87,7 +91,7 @@ func (c *explainCommand) Run(s streams) error {
 // and its tasks.
 func (p *plan) text(steps bool) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s\n%s", p.logical.Term(dataflow.TermOptions{}), streamTypes(p.logical))
+	fmt.Fprintf(&b, "%s\n%s%s", p.logical.Term(dataflow.TermOptions{}), streamTypes(p.logical), needsText(p.logical))
 	if steps {
 		for _, st := range p.steps {
 			fmt.Fprintf(&b, "\nstep %d: rule %s on %s%s\n%s", st.Number, st.Rule.Name, st.Target, argText(st.Args), st.Diff)
@@ -153,6 +157,35 @@ func readableJSON(v any) ([]byte, error) {
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
 	return b.Bytes(), err
+}
+
+// needsText lists the operators that need resources, one a line, behind an empty one.
+func needsText(g *dataflow.Graph) string {
+	var b strings.Builder
+	for _, op := range g.Operators {
+		if !op.Resources.IsZero() {
+			fmt.Fprintf(&b, "%s needs %s\n", op.Name, op.Resources)
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\n" + b.String()
+}
+
+// workersText lists what the workers of a cluster would have to have, one a line, behind an empty one; nothing if no task
+// needs resources.
+func workersText(p *dataflow.Physical, nodes int) string {
+	var b strings.Builder
+	needed := false
+	for i, capacity := range scheduler.Capacities(p, nodes) {
+		needed = needed || !capacity.IsZero()
+		fmt.Fprintf(&b, "worker %d: %s\n", i+1, capacity)
+	}
+	if !needed {
+		return ""
+	}
+	return "\n" + b.String()
 }
 
 // streamTypes lists the streams with their types, one a line, in the order of the spec.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"sluice/dataflow"
 	"sluice/metaquery"
 	"sluice/scheduler"
 )
@@ -17,6 +18,7 @@ type checks struct {
 	epochs   map[string]map[int64]bool    // that have been published, by sink
 	changes  map[string][]metaquery.Tuple // committed changes of each operator's parameter
 	reached  map[string]int64             // highest epoch that any instance of a task has ended or cut
+	gens     map[string]int64             // highest generation of each task that has been saved
 	complete int64
 	stopping bool // the record says that the query is being stopped
 }
@@ -34,12 +36,33 @@ func (c *checks) launched(w *world, k *worker, l metaquery.Launch) {
 		w.fail("generation %d of task %s is launched on %s, and was on %s before", l.ID.Gen, l.ID.Task, k.id, on)
 	}
 	c.launches[l.ID] = k.id
+	c.room(w, k, l.ID)
 	w.counts["launches"]++
 	if l.ID.Gen > 1 && l.Checkpoint > 0 {
 		w.counts["launches from a checkpoint"]++
 	}
 	if h := w.query.Task(l.ID.Task); h != nil && h.Standby {
 		w.counts["standbys launched"]++
+	}
+}
+
+// room: a worker has what the tasks there need together. Cores may be shared.
+func (c *checks) room(w *world, k *worker, id metaquery.TaskID) {
+	var held dataflow.Resources
+	there := []metaquery.TaskID{id}
+	for _, h := range k.hosts {
+		there = append(there, h.id)
+	}
+	for _, id := range there {
+		if t := w.query.Task(id.Task); t != nil && c.gens[id.Task] == id.Gen {
+			held, _ = held.Together(t.Resources)
+		}
+	}
+	if !k.has.Covers(held.WithoutCPUs()) {
+		w.fail("task %s is launched on %s, which has %v, and %v need %v", id.Task, k.id, k.has, there, held)
+	}
+	if !held.IsZero() {
+		w.counts["launches of tasks that need resources"]++
 	}
 }
 
@@ -53,7 +76,7 @@ func (c *checks) saved(w *world, r *scheduler.Record) {
 		w.counts["checkpoints"]++
 		w.progress()
 	}
-	c.complete = r.Checkpoint
+	c.complete, c.gens = r.Checkpoint, r.Generations
 	c.stopping = r.Stop != 0
 	for _, t := range r.Changes {
 		name := t.Operator + "." + t.Param

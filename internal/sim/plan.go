@@ -27,6 +27,7 @@ type plan struct {
 	SingleFile          float64 // chance of a sink to be one file
 	Limits              executor.Limits
 	Sets                int   // changes of conditions
+	Needs               bool  // operators need resources
 	Endless             bool  // inputs end only when they are told to stop
 	StopAt              int64 // 0: never
 	StopEnds            bool
@@ -117,6 +118,7 @@ func drawPlan(seed uint64) plan {
 	if p.Faults > 0 {
 		p.DiesWriting, p.DiesActing, p.SaveFails = pick(0, 0.002, 0.02), pick(0, 0.002, 0.02), pick(0, 0.02)
 	}
+	p.Needs = r.IntN(4) == 0
 	return p
 }
 

@@ -21,7 +21,8 @@ type shell struct {
 	busy  bool
 	// stopped: the core has been told to stop.
 	stopped bool
-	later   []scheduler.Event // that came while another one was worked on
+	known   map[scheduler.WorkerID]bool // workers that the core has been told of
+	later   []scheduler.Event           // that came while another one was worked on
 	// asked are decisions that have been recorded and that the core is to be told.
 	asked []decided
 }
@@ -41,7 +42,7 @@ func (w *world) startScheduler() {
 		return
 	}
 	w.terms++
-	s := &shell{world: w, name: fmt.Sprintf("scheduler-%d", w.terms)}
+	s := &shell{world: w, name: fmt.Sprintf("scheduler-%d", w.terms), known: map[scheduler.WorkerID]bool{}}
 	record, err := s.load()
 	if err != nil {
 		w.fail("the scheduler cannot start: %v", err)
@@ -139,6 +140,14 @@ func (s *shell) event(e scheduler.Event) {
 	}
 }
 
+// welcome tells the core of a worker that has been heard for the first time.
+func (s *shell) welcome(k *worker) {
+	if !s.known[k.id] {
+		s.known[k.id] = true
+		s.event(scheduler.Event{Worker: &scheduler.WorkerUp{ID: k.id, Addr: k.addr, Capacity: k.has}})
+	}
+}
+
 // do carries out actions in order.
 func (s *shell) do(actions []scheduler.Action) {
 	w := s.world
@@ -163,8 +172,8 @@ func (s *shell) action(a scheduler.Action) {
 	case a.Save != nil:
 		s.save(a.Save)
 	case a.Start != nil:
-		for range a.Start {
-			w.startWorker()
+		for _, has := range a.Start {
+			w.startWorker(has)
 		}
 	case a.Kill != "":
 		s.kill(a.Kill)

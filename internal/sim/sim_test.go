@@ -88,7 +88,7 @@ func TestSeeds(t *testing.T) {
 // wanted are things that have to happen often enough for TestSeeds to mean something.
 var wanted = []string{
 	"launches from a checkpoint", "standbys launched", "processes that ended", "schedulers that ended", "epochs of zombies",
-	"changes", "late votes", "trimmed", "retries", "breaks", "stops",
+	"changes", "late votes", "trimmed", "retries", "breaks", "stops", "launches of tasks that need resources",
 }
 
 // TestStops: without faults a query that is stopped comes to a checkpoint in time, and another process goes

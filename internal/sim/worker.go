@@ -22,15 +22,16 @@ type worker struct {
 	told  int64            // when there was a scheduler to be heard last
 	seen  map[string]int64 // highest generation of each task that was launched here
 	skew  int64            // of its clock, in microseconds
+	has   dataflow.Resources
 }
 
 // silence is after how long without a word of the scheduler a worker ends.
 const silence = 10 * second
 
 // startWorker makes a process, which comes up after a while.
-func (w *world) startWorker() {
+func (w *world) startWorker(has dataflow.Resources) {
 	n := len(w.workers) + 1
-	k := &worker{world: w, id: scheduler.WorkerID(fmt.Sprintf("worker-%d", n)), addr: fmt.Sprintf("addr-%d", n), seen: map[string]int64{}, told: w.now, skew: w.between(-w.plan.Skew, w.plan.Skew)}
+	k := &worker{world: w, id: scheduler.WorkerID(fmt.Sprintf("worker-%d", n)), addr: fmt.Sprintf("addr-%d", n), has: has, seen: map[string]int64{}, told: w.now, skew: w.between(-w.plan.Skew, w.plan.Skew)}
 	w.workers = append(w.workers, k)
 	w.after(w.between(5*millisecond, 100*millisecond), func() {
 		k.register()
@@ -47,7 +48,7 @@ func (k *worker) register() {
 	shell := w.shell
 	w.after(w.controlDelay(), func() {
 		if w.shell == shell && !k.dead {
-			shell.event(scheduler.Event{Worker: &scheduler.WorkerUp{ID: k.id, Addr: k.addr}})
+			shell.welcome(k)
 		}
 	})
 }
@@ -79,7 +80,16 @@ func (k *worker) alive() {
 	for _, h := range k.hosts {
 		a.Tasks = append(a.Tasks, h.id)
 	}
-	k.tell(fmt.Sprintf("alive %s", k.id), scheduler.Event{Alive: &a})
+	if k.cut {
+		return
+	}
+	w := k.world
+	w.control(fmt.Sprintf("alive %s", k.id), func() {
+		if shell := w.shell; shell != nil {
+			shell.welcome(k)
+			shell.event(scheduler.Event{Alive: &a})
+		}
+	})
 }
 
 // tell sends an event to the scheduler that runs when it arrives.
@@ -160,7 +170,7 @@ func (k *worker) kill(why string) {
 // gone tells the scheduler that the process has ended.
 func (k *worker) gone() {
 	if w := k.world; w.shell != nil {
-		w.shell.event(scheduler.Event{Gone: k.id})
+		w.shell.event(scheduler.Event{Gone: k.id, Had: k.has})
 	}
 }
 

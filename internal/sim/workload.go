@@ -166,6 +166,9 @@ func (w *world) drawWorkload() error {
 	if l.graph, err = parse(l.text); err != nil {
 		return err
 	}
+	if w.plan.Needs {
+		w.drawNeeds(l.graph)
+	}
 	for _, rule := range w.plan.Rewrites {
 		if err := w.rewrite(&l, rule); err != nil {
 			return err
@@ -179,6 +182,18 @@ func (w *world) drawWorkload() error {
 	}
 	w.drawEnds()
 	return nil
+}
+
+// drawNeeds lets some operators need resources.
+func (w *world) drawNeeds(g *dataflow.Graph) {
+	for _, op := range g.Operators {
+		if w.chance(0.4) {
+			op.Resources = dataflow.Resources{CPUs: float64(w.between(0, 4)) / 2, Mem: w.between(0, 3) << 20, Ports: int(w.between(0, 1))}
+		}
+		if w.chance(0.2) {
+			op.Resources.Attributes = []dataflow.Attribute{{Name: "rack", Value: w.pick("r1", "r2")}}
+		}
+	}
 }
 
 // drawEnds draws the inputs, and how sinks publish.

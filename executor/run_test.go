@@ -25,6 +25,9 @@ type reuse struct {
 	epochs  operators.EpochOptions
 	fail    error // instead of the end
 	waits   bool  // for more, instead of the end
+	lends   bool  // it gives its batches away
+	lent    int   // batches that have not come back; guarded by
+	mu      sync.Mutex
 	out     batch.Batch
 	rows    operators.SourceRows
 	stopped bool
@@ -56,7 +59,25 @@ func (s *reuse) Next(ctx context.Context, most int) (*operators.SourceRows, erro
 	copy(s.out.Cols[0].Ints, s.times[:n])
 	s.times = s.times[n:]
 	s.rows = operators.SourceRows{Batch: &s.out, Read: n}
+	if s.lends {
+		b := s.out
+		s.out = batch.Batch{}
+		s.rows.Batch, s.rows.Release = &b, s.release
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.lent++
+	}
 	return &s.rows, nil
+}
+
+// release takes a batch back and overwrites it.
+func (s *reuse) release(b *batch.Batch) {
+	for i := range b.Cols[0].Ints {
+		b.Cols[0].Ints[i] = -1
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lent--
 }
 
 func (s *reuse) Epochs() operators.EpochOptions { return s.epochs }
@@ -241,14 +262,19 @@ func TestRunDiamond(t *testing.T) {
 		}
 	}
 	for _, tasks := range [][][]*dataflow.Operator{nil, {{src}, {left}, {right}, {join, sink}}, {{src, left}, {right}, {join}, {sink}}} {
-		in := &reuse{times: times, cut: func() int { return 7 }}
-		in.epochs.Rows = 50
-		out := &collect{}
-		if _, err := runChain(in, out, tasks, &dataflow.Graph{Operators: ops}); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(out.times, want) {
-			t.Errorf("tasks %d: %d rows in another order or number than %d", len(tasks), len(out.times), len(want))
+		for _, lends := range []bool{false, true} {
+			in := &reuse{times: times, cut: func() int { return 7 }, lends: lends}
+			in.epochs.Rows = 50
+			out := &collect{}
+			if _, err := runChain(in, out, tasks, &dataflow.Graph{Operators: ops}); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(out.times, want) {
+				t.Errorf("tasks %d, lends %v: %d rows in another order or number than %d", len(tasks), lends, len(out.times), len(want))
+			}
+			if in.lent != 0 {
+				t.Errorf("tasks %d: %d batches have not come back", len(tasks), in.lent)
+			}
 		}
 	}
 }

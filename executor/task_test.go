@@ -241,8 +241,29 @@ func (r *record) byEpoch() map[int64][]int64 {
 	return rows
 }
 
-// drive feeds the task, choosing at every step which source goes on and by how many rows.
+// lender is an owner of rows that overwrites them when they come back.
+type lender struct {
+	rows *batch.Batch
+	back int // how often they have come back
+}
+
+func (l *lender) put(*batch.Batch) {
+	l.back++
+	for i := range l.rows.Cols[0].Ints {
+		l.rows.Cols[0].Ints[i] = -1
+	}
+}
+
+// drive feeds the task, choosing at every step which source goes on and by how many rows, and whether they are lent.
 func drive(t *rapid.T, task *Task, m model, skipped map[string]map[int]bool) {
+	var lenders []*lender
+	defer func() {
+		for i, l := range lenders {
+			if l.back != 1 {
+				t.Errorf("batch %d has been given back %d times", i, l.back)
+			}
+		}
+	}()
 	type cursor struct{ epoch, row int }
 	at := make([]cursor, len(task.Sources()))
 	for {
@@ -265,10 +286,15 @@ func drive(t *rapid.T, task *Task, m model, skipped map[string]map[int]bool) {
 		if left := len(e.rows) - at[i].row; left > 0 {
 			n := rapid.IntRange(1, left).Draw(t, "take")
 			// The batch is overwritten afterwards, as its owner may do.
-			b := ids(slices.Clone(e.rows[at[i].row : at[i].row+n])...)
-			err = task.Rows(i, 0, b)
-			for j := range b.Cols[0].Ints {
-				b.Cols[0].Ints[j] = -1
+			l := &lender{rows: ids(slices.Clone(e.rows[at[i].row : at[i].row+n])...)}
+			if rapid.Bool().Draw(t, "lent") {
+				header := *l.rows
+				err = task.sourceRows(i, 0, &header, l)
+				header = batch.Batch{}
+				lenders = append(lenders, l)
+			} else {
+				err = task.Rows(i, 0, l.rows)
+				l.put(nil)
 			}
 			at[i].row += n
 		} else {

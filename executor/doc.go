@@ -6,7 +6,9 @@
 // goroutine, clock or socket inside, so a test drives it as it likes.
 //
 // An operator with several inputs reads each epoch input by input in declared order. What comes too
-// early waits, copied, so its input does not depend on how the rows of different inputs interleave.
+// early waits, so its input does not depend on how the rows of different inputs interleave.
+//
+// Rows that wait, or go to another task of the process, are copied unless somebody lends them (loan).
 //
 // Run is the shell around one task that runs a whole query in this process: it takes rows from the
 // sources, cuts them into epochs, computes watermarks and feeds the task.

@@ -22,7 +22,8 @@ const (
 // Batch is a columnar run of rows of one stream, in stream order.
 //
 // Who makes a batch owns it and its memory. Everybody else may read it, but neither change it nor keep
-// any part of it, until the call that passed it returns; whoever needs it longer copies it (CopyFrom).
+// any part of it, until the call that passed it returns; whoever needs it longer copies it (CopyFrom). The
+// executor keeps a batch, and selections that share its columns, where its owner has given it away.
 type Batch struct {
 	Schema *dataflow.Schema
 	Len    int      // rows in each column, selected or not

@@ -10,7 +10,7 @@ Package zktest runs a real ZooKeeper for tests, and puts a network in front of i
 	p := zktest.NewProxy(t, own.Addr())
 	p.Cut(); p.Heal()          // connections break and new ones are refused, until healed
 	p.Freeze(); p.Heal()       // connections stay, and nothing passes
-	lost := p.LoseAnswer(zktest.Multi) // the next such request happens, and its answer never comes
+	lost := p.LoseAnswer(zktest.Multi, 2) // the second such request happens, and its answer never comes
 	e := zktest.StartEnsemble(t) // three servers that agree
 	leader, followers := e.Whole(t) // waits for all; Leader waits for a majority
 	e.Members[leader].Kill()     // or Pause; the others elect another one

@@ -25,8 +25,9 @@ type Proxy struct {
 	// dropAnswers lets what clients send pass, and nothing of what the server answers.
 	dropAnswers bool
 	// lose is the kind of the request whose answer is lost; 0 for none.
-	lose int32
-	lost chan struct{} // closed when it was lost
+	lose  int32
+	after int           // such requests that pass before it
+	lost  chan struct{} // closed when it was lost
 }
 
 // Kinds of requests, as ZooKeeper's protocol numbers them.
@@ -82,11 +83,11 @@ func (p *Proxy) Freeze() { p.set(func() { p.frozen = true }) }
 // DropAnswers loses what the server sends, until Heal, which breaks the connections.
 func (p *Proxy) DropAnswers() { p.set(func() { p.dropAnswers = true }) }
 
-// LoseAnswer lets the next request of a kind pass, and breaks its connection when the server answers. The channel is
-// closed then.
-func (p *Proxy) LoseAnswer(kind int32) <-chan struct{} {
+// LoseAnswer lets the nth request of a kind from now on pass, 1 being the next, and breaks its connection when the server
+// answers. The channel is closed then.
+func (p *Proxy) LoseAnswer(kind int32, nth int) <-chan struct{} {
 	lost := make(chan struct{})
-	p.set(func() { p.lose, p.lost = kind, lost })
+	p.set(func() { p.lose, p.after, p.lost = kind, nth-1, lost })
 	return lost
 }
 
@@ -203,7 +204,10 @@ func (l *losing) request(b []byte) bool {
 			return true
 		}
 		l.skip = 4 + int(binary.BigEndian.Uint32(l.stream))
-		if kind := int32(binary.BigEndian.Uint32(l.stream[8:])); kind != 0 && kind == l.p.lose {
+		if kind := int32(binary.BigEndian.Uint32(l.stream[8:])); kind == 0 || kind != l.p.lose {
+			continue
+		}
+		if l.p.after--; l.p.after < 0 {
 			l.waiting, l.p.lose = l.p.lost, 0
 		}
 	}

@@ -89,15 +89,15 @@ func (b *bed) wantHeld(l store.Leadership) {
 	}
 }
 
-// losing does something with a request of which the answer is lost.
-func (b *bed) losing(kind int32, do func()) {
+// losing does something of which the answer to the nth request of a kind is lost.
+func (b *bed) losing(kind int32, nth int, do func()) {
 	b.Helper()
-	lost := b.proxy.LoseAnswer(kind)
+	lost := b.proxy.LoseAnswer(kind, nth)
 	do()
 	select {
 	case <-lost:
 	default:
-		b.Fatalf("there was no request of kind %d", kind)
+		b.Fatalf("there was no request %d of kind %d", nth, kind)
 	}
 }
 
@@ -108,46 +108,67 @@ func TestLostAnswers(t *testing.T) {
 	large := strings.Repeat("large", 200<<10)
 	b.put(b.beside, "a/x", "there", 0)
 	var version int64
-	for _, value := range []string{"new", "changed", large, ""} {
-		b.losing(zktest.Multi, func() {
+	// A large value is written in three requests and named in the fourth; what it replaces goes with two more.
+	for _, x := range []struct {
+		value string
+		nth   int
+	}{{"new", 1}, {"changed", 1}, {large, 1}, {large + "2", 4}, {large + "3", 6}, {"", 1}} {
+		b.losing(zktest.Multi, x.nth, func() {
 			before := version
-			if version = b.put(b.behind, "a/b", value, version); version <= before {
+			if version = b.put(b.behind, "a/b", x.value, version); version <= before {
 				t.Errorf("version %d after %d", version, before)
 			}
 		})
-		b.want("a/b", value, version)
+		b.want("a/b", x.value, version)
 	}
-	b.losing(zktest.Multi, func() {
-		if err := b.behind.Delete(b.ctx, "a/b", version); err != nil {
-			t.Error(err)
+	b.wantLarge(0)
+	// A removal asks for what was stored last, and then removes.
+	for nth := 1; nth <= 2; nth++ {
+		b.losing(zktest.Multi, nth, func() {
+			if err := b.behind.Delete(b.ctx, "a/b", version); err != nil {
+				t.Error(err)
+			}
+		})
+		if names, err := b.beside.List(b.ctx, "a"); err != nil || len(names) != 1 {
+			t.Fatalf("after a removal there are %q, error %v", names, err)
 		}
-	})
-	if names, err := b.beside.List(b.ctx, "a"); err != nil || len(names) != 1 {
-		t.Fatalf("after a removal there are %q, error %v", names, err)
+		version = b.put(b.beside, "a/b", "again", 0)
 	}
 	// Parents are created by requests of their own.
-	b.losing(zktest.Multi, func() { version = b.put(b.behind, "deep/a/b", "1", 0) })
+	b.losing(zktest.Multi, 1, func() { version = b.put(b.behind, "deep/a/b", "1", 0) })
 	b.want("deep/a/b", "1", version)
+}
 
+// TestLostAnswersOfLeaders: a term that has begun is not begun again.
+func TestLostAnswersOfLeaders(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, zktest.Shared(t), testSession)
 	var l store.Leadership
-	b.losing(zktest.Create, func() { l = b.lead(b.behind, "behind") })
+	b.losing(zktest.Create, 1, func() { l = b.lead(b.behind, "behind") })
 	b.wantHeld(l)
 	if names, err := store.Candidates(b.ctx, b.beside); err != nil || len(names) != 1 {
 		t.Fatalf("candidates %q, error %v, want one", names, err)
 	}
-	b.losing(zktest.Multi, func() { version = b.put(l.Store(), "led", "1", 0) })
+	var version int64
+	b.losing(zktest.Multi, 1, func() { version = b.put(l.Store(), "led", "1", 0) })
 	b.want("led", "1", version)
-	b.losing(zktest.Delete, func() {
+	b.losing(zktest.Delete, 1, func() {
 		if err := l.Resign(); err != nil {
 			t.Error(err)
 		}
 	})
-	term := l.Term()
-	b.losing(zktest.Multi, func() { l = b.lead(b.behind, "behind") })
-	if l.Term() != term+1 {
-		t.Errorf("term %d after %d", l.Term(), term)
+	// A candidate asks who there is, and begins.
+	for nth := 1; nth <= 2; nth++ {
+		term := l.Term()
+		b.losing(zktest.Multi, nth, func() { l = b.lead(b.behind, "behind") })
+		if l.Term() != term+1 {
+			t.Errorf("term %d after %d", l.Term(), term)
+		}
+		b.wantHeld(l)
+		if err := l.Resign(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	b.wantHeld(l)
 }
 
 // TestLostAnswerAndChange: where somebody else has changed the value meanwhile nobody can know, and an error says so.
@@ -155,7 +176,7 @@ func TestLostAnswerAndChange(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, zktest.Shared(t), testSession)
 	version := b.put(b.behind, "x", "1", 0)
-	lost := b.proxy.LoseAnswer(zktest.Multi)
+	lost := b.proxy.LoseAnswer(zktest.Multi, 1)
 	failed := make(chan error, 1)
 	go func() {
 		_, err := b.behind.Put(b.ctx, "x", []byte("2"), version)

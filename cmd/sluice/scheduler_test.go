@@ -255,8 +255,15 @@ func TestSchedulerExample(t *testing.T) {
 	if s.call("GET", "/queries", nil, &list); len(list.Queries) != 3 || list.Queries[0].Name != "flights" {
 		t.Errorf("%+v", list)
 	}
-	if left, err := os.ReadDir(filepath.Join(root, "queries")); err != nil || len(left) != 0 {
-		t.Errorf("state that is left: %v, error %v", left, err)
+	// The state goes after the end was told.
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		left, err := os.ReadDir(filepath.Join(root, "queries"))
+		if err == nil && len(left) == 0 {
+			break
+		}
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("state that is left: %v, error %v", left, err)
+		}
 	}
 	for _, status := range []int{http.StatusOK, http.StatusNotFound} {
 		if got := s.call("DELETE", "/queries/second", nil, nil); got != status {

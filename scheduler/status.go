@@ -165,16 +165,21 @@ func (t TaskStatus) String() string {
 	if t.Unprotected {
 		b.WriteString(", unprotected")
 	}
-	if t.Lacks != "" {
-		fmt.Fprintf(&b, ", needs %s, which no worker has free", t.Lacks)
-	}
 	if n := t.Report.Received; n > 0 {
 		fmt.Fprintf(&b, ", %d rows received", n)
 	}
-	if t.Report.Waits != "" {
-		fmt.Fprintf(&b, ", waits: %s", t.Report.Waits)
+	if waits := t.Waits(); waits != "" {
+		fmt.Fprintf(&b, ", waits: %s", waits)
 	}
 	return b.String()
+}
+
+// Waits says for what the task waits, "" for nothing: it has said so, or needs a worker that has more.
+func (t TaskStatus) Waits() string {
+	if t.Lacks != "" {
+		return fmt.Sprintf("it needs %s, and no worker has that free", t.Lacks)
+	}
+	return t.Report.Waits
 }
 
 func epochText(e int64) string {

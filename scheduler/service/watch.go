@@ -217,7 +217,7 @@ func fillStatus(q *api.Query, s *shell.Status) {
 	for _, t := range s.Tasks {
 		q.Tasks = append(q.Tasks, api.Task{
 			Name: t.Task, State: string(t.State), Role: string(t.Role), Worker: string(t.Worker), Generation: t.Gen,
-			Epoch: wire(t.Epoch), Unprotected: t.Unprotected, Waits: t.Report.Waits, Backlog: t.Report.Backlog,
+			Epoch: wire(t.Epoch), Unprotected: t.Unprotected, Waits: t.Waits(), Backlog: t.Report.Backlog,
 			Retained: t.Report.Retained, Received: t.Report.Received,
 		})
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,32 +12,35 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // Client calls the API of a scheduler. It may be used by several goroutines.
 type Client struct {
-	URL   string // of the scheduler, such as http://127.0.0.1:8090
+	URL   string // of the scheduler, such as http://127.0.0.1:8090; the first one if there are several
 	Token string // "" for none
 	HTTP  *http.Client
+	// Patience is how long an answer may take; 0 is the usual time, which is above what schedulers allow themselves.
+	Patience time.Duration
+
+	addresses []*url.URL
 }
 
 // maxRedirects bounds how often a call is sent on to the scheduler that leads.
 const maxRedirects = 5
 
-// NewClient makes a Client. base makes the connections; nil is the usual way.
+// NewClient makes a Client. address is that of a scheduler, or those of several, with commas between, of which the first
+// one is called that can be reached. base makes the connections; nil is the usual way.
+//
+// A scheduler that does not lead sends calls to the one that does. The token goes there only if its host is one of
+// these, or if base knows its certificate by authorities of its own.
 func NewClient(address, token string, base http.RoundTripper) (*Client, error) {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("the address of a scheduler is like http://127.0.0.1:8090; it is %q", address)
+	all, err := parseAddresses(address)
+	if err != nil {
+		return nil, err
 	}
-	c := &Client{URL: strings.TrimRight(address, "/"), Token: token}
-	c.HTTP = &http.Client{Transport: base, CheckRedirect: func(r *http.Request, via []*http.Request) error {
-		if len(via) > maxRedirects {
-			return errors.New("the schedulers send the call around in a circle")
-		}
-		c.authorize(r)
-		return nil
-	}}
+	c := &Client{URL: all[0].String(), Token: token, addresses: all}
+	c.HTTP = &http.Client{Transport: base, CheckRedirect: c.sendOn}
 	return c, nil
 }
 
@@ -49,6 +53,8 @@ func (c *Client) authorize(r *http.Request) {
 // Do calls a path below Prefix. in is the body of the request, nil for none; the answer goes into out unless
 // that is nil. An *Error is what the scheduler says is wrong.
 func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
+	ctx, cancel := c.limited(ctx, method)
+	defer cancel()
 	resp, err := c.send(ctx, method, path, in, "")
 	if err != nil {
 		return err
@@ -66,20 +72,33 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any) error
 
 // send sends a request and returns the answer if it is no error.
 func (c *Client) send(ctx context.Context, method, path string, in any, after string) (*http.Response, error) {
-	var body io.Reader
+	var text []byte
 	if in != nil {
-		text, err := json.Marshal(in)
-		if err != nil {
+		var err error
+		if text, err = json.Marshal(in); err != nil {
 			return nil, err
 		}
-		body = bytes.NewReader(text)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, c.URL+Prefix+path, body)
+	if err := checkName(path); err != nil {
+		return nil, err
+	}
+	for i, at := range c.addresses {
+		resp, err := c.sendTo(ctx, at.String(), method, path, text, after)
+		if err == nil || !unreached(err) || ctx.Err() != nil || i == len(c.addresses)-1 {
+			return resp, err
+		}
+	}
+	return nil, errors.New("there is no address of a scheduler")
+}
+
+// sendTo sends a request to one scheduler. text is its body, nil for none.
+func (c *Client) sendTo(ctx context.Context, at, method, path string, text []byte, after string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, at+Prefix+path, bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
 	c.authorize(r)
-	if in != nil {
+	if text != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	if after != "" {
@@ -87,7 +106,7 @@ func (c *Client) send(ctx context.Context, method, path string, in any, after st
 	}
 	resp, err := c.HTTP.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("no scheduler answers: %w", err)
+		return nil, c.callError(ctx, err)
 	}
 	if resp.StatusCode < 300 {
 		return resp, nil
@@ -95,7 +114,7 @@ func (c *Client) send(ctx context.Context, method, path string, in any, after st
 	defer resp.Body.Close()
 	var failure Failure
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&failure); err != nil || failure.Error.Code == "" {
-		return nil, fmt.Errorf("%s: %s, which is not the answer of a scheduler", c.URL, resp.Status)
+		return nil, fmt.Errorf("%s: %s, which is not the answer of a scheduler", at, resp.Status)
 	}
 	return nil, &failure.Error
 }
@@ -125,6 +144,11 @@ func (c *Client) Events(ctx context.Context, o *EventsOptions, f func(Event) err
 	if o.Once {
 		path += "?follow=false"
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	patience := c.patience(http.MethodGet)
+	silent := time.AfterFunc(patience, func() { cancel(&silentError{patience}) })
+	defer silent.Stop()
 	resp, err := c.send(ctx, http.MethodGet, path, nil, o.After)
 	if err != nil {
 		return err
@@ -133,6 +157,7 @@ func (c *Client) Events(ctx context.Context, o *EventsOptions, f func(Event) err
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, maxAnswer)
 	for lines.Scan() {
+		silent.Reset(max(patience, streamPatience))
 		if id, ok := strings.CutPrefix(lines.Text(), "id:"); ok {
 			o.After = strings.TrimSpace(id)
 		}
@@ -149,7 +174,7 @@ func (c *Client) Events(ctx context.Context, o *EventsOptions, f func(Event) err
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("%w: %w", ErrBroken, err)
+		return fmt.Errorf("%w: %w", ErrBroken, cmp.Or(context.Cause(ctx), err))
 	}
 	return nil
 }

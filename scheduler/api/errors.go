@@ -21,6 +21,8 @@ const (
 	BadMethod    Code = "bad-method"
 	QueryExists  Code = "query-exists"
 	QueryEnded   Code = "query-ended"
+	OutputTaken  Code = "output-taken"
+	TooSlow      Code = "too-slow"
 	TooLarge     Code = "too-large"
 	BadMedia     Code = "bad-media-type"
 	BadSpec      Code = "bad-spec"
@@ -46,6 +48,8 @@ var codes = map[Code]struct {
 	BadMethod:    {http.StatusMethodNotAllowed, "The path does not have this method."},
 	QueryExists:  {http.StatusConflict, "A query of this name runs."},
 	QueryEnded:   {http.StatusConflict, "The query does not run any more."},
+	OutputTaken:  {http.StatusConflict, "Another query writes to an output of this one."},
+	TooSlow:      {http.StatusRequestTimeout, "The body has not come in time."},
 	TooLarge:     {http.StatusRequestEntityTooLarge, "The body is too large."},
 	BadMedia:     {http.StatusUnsupportedMediaType, "The body is not said to be application/json."},
 	BadSpec:      {http.StatusUnprocessableEntity, "The spec is wrong; the diagnostics say where."},

@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"mime"
 	"net/http"
+	"path"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -71,6 +70,7 @@ var routes = []route{
 	{method: "GET", path: "/rules", anywhere: true, serve: (*handler).rules},
 	{method: "GET", path: "/rules/{name}", anywhere: true, serve: (*handler).rule},
 	{method: "GET", path: "/health", open: true, anywhere: true, serve: (*handler).health},
+	{method: "GET", path: "/live", open: true, anywhere: true, serve: (*handler).live},
 	{method: "GET", path: "/openapi.json", open: true, anywhere: true, serve: (*handler).openapi},
 }
 
@@ -89,7 +89,7 @@ func NewHandler(o Options) http.Handler {
 		mux.Handle(r.method+" "+Prefix+r.path, h.wrap(r))
 		if !known[r.path] {
 			known[r.path] = true
-			mux.Handle(Prefix+r.path, h.wrap(route{path: r.path, open: true, anywhere: true, serve: badMethod}))
+			mux.Handle(Prefix+r.path, h.wrap(route{path: r.path, open: true, anywhere: true, serve: badMethod(r.path)}))
 		}
 	}
 	scrape := route{path: metricsPath, anywhere: true, serve: (*handler).scrape}
@@ -99,9 +99,17 @@ func NewHandler(o Options) http.Handler {
 		mux.Handle(pattern, extra)
 	}
 	mux.Handle("/", h.wrap(route{path: "other", open: true, anywhere: true, serve: unknownPath}))
+	clean := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path.Clean(r.URL.Path) != strings.TrimSuffix(r.URL.Path, "/") && r.URL.Path != "/" {
+			// The mux would send it to another path, where it is another call.
+			h.wrap(route{path: "other", open: true, anywhere: true, serve: unknownPath}).ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(h.wrap(route{path: "other", open: true, anywhere: true, serve: crossOrigin}))
-	return cross.Handler(mux)
+	return cross.Handler(clean)
 }
 
 // NewServer makes a server with bounds and timeouts for a handler.
@@ -112,8 +120,22 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-func badMethod(_ *handler, _ http.ResponseWriter, r *http.Request) error {
-	return Errorf(BadMethod, "%s is no method of %s", r.Method, r.URL.Path)
+// badMethod refuses methods that a path does not have, and says which it has.
+func badMethod(path string) func(*handler, http.ResponseWriter, *http.Request) error {
+	var methods []string
+	for _, r := range routes {
+		if r.path == path {
+			methods = append(methods, r.method)
+		}
+		if r.path == path && r.method == http.MethodGet {
+			methods = append(methods, http.MethodHead)
+		}
+	}
+	allow := strings.Join(methods, ", ")
+	return func(_ *handler, w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("Allow", allow)
+		return Errorf(BadMethod, "%s is no method of %s, which has %s", r.Method, r.URL.Path, allow)
+	}
 }
 
 func unknownPath(_ *handler, _ http.ResponseWriter, r *http.Request) error {
@@ -229,33 +251,6 @@ func reply(w http.ResponseWriter, status int, v any) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(text, '\n')) // a client that has gone wants no answer
-	return nil
-}
-
-// body reads the body of a request: one value of JSON with known fields.
-func body(r *http.Request, v any) error {
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return Errorf(BadMedia, "the Content-Type must be application/json; it is %q", r.Header.Get("Content-Type"))
-	}
-	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
-	if err == nil {
-		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("something follows the value")
-			var large *http.MaxBytesError
-			if errors.As(more, &large) {
-				err = more
-			}
-		}
-	}
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return Errorf(TooLarge, "the body has more than %d bytes", large.Limit)
-	case err != nil:
-		return Errorf(BadRequest, "the body: %v", err)
-	}
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,6 +26,7 @@ type fakeBackend struct {
 	leader  string
 	ring    *Ring
 	settled atomic.Int64
+	health  Health // if it has a status
 }
 
 func newFake() *fakeBackend {
@@ -109,6 +111,9 @@ func (b *fakeBackend) Set(_ context.Context, _ string, s Setting) (*SetResult, e
 func (b *fakeBackend) Events() *Ring { return b.ring }
 
 func (b *fakeBackend) Health(context.Context) Health {
+	if b.health.Status != "" {
+		return b.health
+	}
 	return Health{Status: "ok", Leader: b.Lead() != nil, Store: "ok"}
 }
 
@@ -200,6 +205,14 @@ func TestErrors(t *testing.T) {
 		{"PUT", "/queries/q", large, nil, TooLarge},
 		{"POST", "/queries/x/stop", "", nil, UnknownQuery},
 		{"POST", "/queries/x/resume", "", nil, UnknownQuery},
+		{"POST", "/queries", `{"spec": "", "partitions": 0}`, nil, BadRequest},
+		{"POST", "/queries", `{"spec": "", "workers": 0}`, nil, BadRequest},
+		{"POST", "/queries", `{"spec": "", "workers": -1}`, nil, BadRequest},
+		{"PUT", "/queries/q?allowDrop=true", `{"spec": "", "partitions": 0}`, nil, BadRequest},
+		{"GET", "//queries", "", nil, UnknownPath},
+		{"GET", "/queries/.", "", nil, UnknownPath},
+		{"DELETE", "/queries/%2e%2e", "", nil, UnknownPath},
+		{"GET", "/queries/../events", "", nil, UnknownPath},
 		{"GET", "/events?follow=never", "", nil, BadRequest},
 		{"POST", "/queries", `{"name": "panics"}`, nil, Internal},
 		{"POST", "/queries", `{"name": "fault"}`, nil, Internal},
@@ -215,6 +228,92 @@ func TestErrors(t *testing.T) {
 	}
 	if status, text := request(t, "POST", url+Prefix+"/queries", `{"name": "q"}`); status != http.StatusCreated || !strings.HasSuffix(text, " to /api/v1/queries/q") {
 		t.Errorf("status %d: %s", status, text)
+	}
+}
+
+// TestBodies: what is wrong with a body is told in the words of the API.
+func TestBodies(t *testing.T) {
+	url := serve(t, newFake())
+	for body, want := range map[string]string{
+		"":                     "the body is empty; it must be a value of JSON",
+		"{":                    "the body is no JSON: it ends within a value",
+		"{x}":                  "the body is no JSON: invalid character 'x' looking for beginning of object key string, at byte 2",
+		"[]":                   "the body: it must be an object; it is a JSON array",
+		`{"spec": 3}`:          "the body: spec must be a string; it is a JSON number",
+		`{"partitions": 1.5}`:  "the body: partitions must be a whole number in range; it is a JSON number 1.5",
+		`{"partitions": 0}`:    "partitions must be at least 1; it is 0",
+		`{"workers": -3}`:      "workers must be at least 1; it is -3",
+		`{"set": "a.b=c"}`:     "the body: set must be an array; it is a JSON string",
+		`{"sepc": "x"}`:        `the body: unknown field "sepc"`,
+		`{"spec": "x"} {}`:     "the body: something follows the value",
+		`{"spec": "x"} nonsen`: "the body: something follows the value",
+	} {
+		status, text := request(t, "POST", url+Prefix+"/queries", body)
+		var f Failure
+		if err := json.Unmarshal([]byte(text), &f); err != nil || status != http.StatusBadRequest || f.Error.Message != want {
+			t.Errorf("%s: status %d %s, want %q", body, status, text, want)
+		}
+	}
+}
+
+// TestSubmissionBody: numbers that are given arrive.
+func TestSubmissionBody(t *testing.T) {
+	r := httptest.NewRequest("POST", "/", strings.NewReader(`{"name": "n", "partitions": 4, "workers": 5}`))
+	r.Header.Set("Content-Type", "application/json")
+	if s, err := submissionBody(r); err != nil || s.Name != "n" || s.Partitions != 4 || s.Workers != 5 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// slowReader never has anything in time.
+type slowReader struct{}
+
+func (slowReader) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
+
+// TestSlowBody: a body that does not come is an error of its own.
+func TestSlowBody(t *testing.T) {
+	for _, begun := range []string{"", `{"spec"`, `{"spec":"x"}`} {
+		r := httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader(begun), slowReader{}))
+		r.Header.Set("Content-Type", "application/json")
+		_, err := submissionBody(r)
+		var e *Error
+		if !errors.As(err, &e) || e.Code != TooSlow || codes[e.Code].status != http.StatusRequestTimeout {
+			t.Errorf("after %q: %v", begun, err)
+		}
+	}
+}
+
+// TestAllow: an answer that refuses a method says which there are.
+func TestAllow(t *testing.T) {
+	url := serve(t, newFake())
+	for path, want := range map[string]string{"/queries": "POST, GET, HEAD", "/queries/q": "GET, HEAD, PUT, DELETE", "/queries/q/set": "POST", "/health": "GET, HEAD"} {
+		r, err := http.NewRequest(http.MethodPatch, url+Prefix+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		if got := a.Header.Get("Allow"); a.StatusCode != http.StatusMethodNotAllowed || got != want {
+			t.Errorf("%s: status %d, Allow %q, want %q", path, a.StatusCode, got, want)
+		}
+	}
+}
+
+// TestHealthStatus: a scheduler in trouble is not ready, and lives.
+func TestHealthStatus(t *testing.T) {
+	for state, want := range map[string]int{StatusOK: http.StatusOK, StatusStandby: http.StatusOK, StatusTrouble: http.StatusServiceUnavailable} {
+		b := newFake()
+		b.health = Health{Status: state, Reason: "why", Store: "ok"}
+		url := serve(t, b, "a-token-that-is-needed")
+		if status, text := request(t, "GET", url+Prefix+"/health", ""); status != want || !strings.Contains(text, `"status":"`+state+`","reason":"why"`) {
+			t.Errorf("%s: status %d %s", state, status, text)
+		}
+		if status, text := request(t, "GET", url+Prefix+"/live", ""); status != http.StatusOK || text != "{\"live\":true}\n" {
+			t.Errorf("%s: status %d %s", state, status, text)
+		}
 	}
 }
 

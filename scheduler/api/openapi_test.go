@@ -53,7 +53,7 @@ func readDocument(t *testing.T) *document {
 // schemaTypes are the types that go to and fro.
 var schemaTypes = []any{
 	Submission{}, Query{}, Worker{}, Task{}, Operator{}, Plan{}, Loss{}, Alert{}, Edit{}, Dropped{}, QueryList{}, Setting{}, SetResult{},
-	Event{}, EventData{}, Rule{}, RuleParam{}, RuleList{}, Health{}, Diagnostic{}, Failure{}, Error{},
+	Event{}, EventData{}, Rule{}, RuleParam{}, RuleList{}, Health{}, Live{}, Diagnostic{}, Failure{}, Error{},
 }
 
 // TestOpenAPIRoutes: the description has all routes and no others, and says which need a token and which are

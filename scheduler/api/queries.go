@@ -12,13 +12,13 @@ import (
 )
 
 func (h *handler) submit(w http.ResponseWriter, r *http.Request) error {
-	var s Submission
-	if err := body(r, &s); err != nil {
+	s, err := submissionBody(r)
+	if err != nil {
 		return err
 	}
 	ctx, done := during(r, callTime)
 	defer done()
-	q, err := h.b.Submit(ctx, &s)
+	q, err := h.b.Submit(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -65,8 +65,8 @@ func (h *handler) submission(w http.ResponseWriter, r *http.Request) error {
 const replaceTime = 60 * time.Second
 
 func (h *handler) replace(w http.ResponseWriter, r *http.Request) error {
-	var s Submission
-	if err := body(r, &s); err != nil {
+	s, err := submissionBody(r)
+	if err != nil {
 		return err
 	}
 	allowDrop, err := flag(r, "allowDrop", false)
@@ -75,7 +75,7 @@ func (h *handler) replace(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, done := during(r, replaceTime)
 	defer done()
-	q, err := h.b.Replace(ctx, r.PathValue("name"), &s, allowDrop)
+	q, err := h.b.Replace(ctx, r.PathValue("name"), s, allowDrop)
 	if err != nil {
 		return err
 	}
@@ -175,8 +175,12 @@ func (h *handler) health(w http.ResponseWriter, r *http.Request) error {
 	defer done()
 	state := h.b.Health(ctx)
 	status := http.StatusOK
-	if state.Store != "ok" {
+	if state.Status == StatusTrouble {
 		status = http.StatusServiceUnavailable
 	}
 	return reply(w, status, state)
+}
+
+func (h *handler) live(w http.ResponseWriter, _ *http.Request) error {
+	return reply(w, http.StatusOK, Live{Live: true})
 }

@@ -252,13 +252,27 @@ type RuleList struct {
 
 // Health is how a scheduler is.
 type Health struct {
-	Status  string `json:"status"` // ok; standby; trouble: the store does not answer
+	Status  string `json:"status"`           // StatusOK, StatusStandby or StatusTrouble
+	Reason  string `json:"reason,omitempty"` // of the trouble
 	Leader  bool   `json:"leader"`
 	URL     string `json:"url,omitempty"` // of the leader
 	Term    int64  `json:"term,omitempty"`
 	Store   string `json:"store"`   // ok, or what is wrong
 	Cluster string `json:"cluster"` // what the workers run on
-	Queries int    `json:"queries"` // that run
+	Queries int    `json:"queries"` // that run, here
+}
+
+// How a scheduler is. With trouble it is not ready: its store does not answer, it cannot lead though nobody else does, or its
+// cluster is not connected.
+const (
+	StatusOK      = "ok"      // it leads
+	StatusStandby = "standby" // another one leads, and it could
+	StatusTrouble = "trouble"
+)
+
+// Live is the answer of a scheduler that answers at all, however it is.
+type Live struct {
+	Live bool `json:"live"`
 }
 
 // Diagnostic is what is wrong with a spec.

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -113,6 +114,7 @@ func (p *schedulerProcess) mesos(api string) (*service.Mesos, error) {
 	if err != nil {
 		return nil, err
 	}
+	listen, host := controlPlace(host)
 	return &service.Mesos{
 		Options: mesos.Options{
 			Config: mesos.Config{
@@ -121,8 +123,34 @@ func (p *schedulerProcess) mesos(api string) (*service.Mesos, error) {
 			},
 			HTTPS: o.HTTPS, CAFile: o.CA, Secret: secret, Log: func(text string) { p.log.Warn(text) },
 		},
-		Need: need, Listen: "tcp://" + net.JoinHostPort(host, "*"), Usual: o.Workers, Most: maxNodes,
+		Need: need, Listen: listen, Host: host, Usual: o.Workers, Most: maxNodes,
 	}, nil
+}
+
+// controlPlace says where control streams listen so that workers find them at a host, and its name if that is not the
+// address of listen. Who listens at a name, or at an address that only others know, listens at all of its own: what a name
+// means on the machine that has it is often another thing than for others.
+func controlPlace(host string) (listen, name string) {
+	const local = "localhost"
+	switch {
+	case host == local:
+		return "tcp://127.0.0.1:*", local
+	case ownAddress(net.ParseIP(host)):
+		return "tcp://" + net.JoinHostPort(host, "*"), ""
+	}
+	return "tcp://0.0.0.0:*", host
+}
+
+// ownAddress tells whether an address is one of this machine; nil is none.
+func ownAddress(ip net.IP) bool {
+	if ip == nil || ip.IsLoopback() {
+		return ip != nil
+	}
+	addrs, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(addrs, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(ip)
+	})
 }
 
 // need is what each worker takes.

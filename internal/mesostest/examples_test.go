@@ -42,7 +42,7 @@ func TestExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.args = append(c.args, "--cluster", "mesos://"+strings.Join(c.Endpoints(), ","), "--mesos-principal", "sluice", "--mesos-secret", secret,
-		"--mesos-framework", "flows", "--mesos-attributes", "rack=r1", "--mesos-workers", "2", "--mesos-ports", "2", "--mesos-failover", "1h")
+		"--mesos-framework", "flows", "--mesos-attributes", "rack=r1", "--mesos-workers", "2", "--mesos-ports", "2", "--mesos-failover", "1h", "--mesos-control", "localhost")
 	s := c.scheduler()
 	for _, name := range []string{"flights/flights.xml", "rules/busy.xml"} {
 		spec := copyExample(t, name)

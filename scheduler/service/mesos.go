@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -22,8 +23,8 @@ type Mesos struct {
 	Need mesos.Need
 	// Executor is how agents start a worker that connects to control.
 	Executor func(control string) mesos.ExecutorSpec
-	// Listen is where the control streams listen, as agents reach it: "tcp://10.0.0.1:*".
-	Listen string
+	// Listen is where the control streams listen: "tcp://10.0.0.1:*". Workers find them at Host, if it is not "".
+	Listen, Host string
 	// Usual and Most are workers of a query.
 	Usual, Most int
 }
@@ -70,7 +71,11 @@ func (m *mesosClusters) Place(_ context.Context, p PlaceOptions) (*Place, error)
 	return &Place{
 		Listen: m.o.Listen, Gather: gatherTime,
 		Cluster: func(control string) (shell.Cluster, error) {
-			return m.framework.Cluster(p.ID, m.o.Need, m.o.Executor(control))
+			at, err := m.o.reached(control)
+			if err != nil {
+				return nil, err
+			}
+			return m.framework.Cluster(p.ID, m.o.Need, m.o.Executor(at))
 		},
 		Close: func() {},
 	}, nil
@@ -79,6 +84,19 @@ func (m *mesosClusters) Place(_ context.Context, p PlaceOptions) (*Place, error)
 // Check implements Clusters.
 func (m *mesosClusters) Check(task dataflow.Resources) error {
 	return m.framework.Check(m.o.Need, task)
+}
+
+// reached is the address at which workers find a control stream.
+func (m *Mesos) reached(control string) (string, error) {
+	if m.Host == "" {
+		return control, nil
+	}
+	scheme, addr, _ := strings.Cut(control, "://")
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", fmt.Errorf("scheduler: the control stream listens at %q, which has no port: %w", control, err)
+	}
+	return scheme + "://" + net.JoinHostPort(m.Host, port), nil
 }
 
 // Retain implements Clusters.

@@ -24,12 +24,13 @@ import (
 // serviceOptions say which scheduler a command is for. Those that need one take that of this machine if
 // none is named.
 type serviceOptions struct {
-	Scheduler string `help:"The scheduler's address, http://127.0.0.1:8090 by default." env:"SLUICE_SCHEDULER" placeholder:"URL"`
+	Scheduler string `help:"The scheduler's address, http://127.0.0.1:8090 by default; several are separated by commas. The token goes to no other hosts." env:"SLUICE_SCHEDULER" placeholder:"URL"`
 	Token     string `help:"File with the token for it; or the token is in SLUICE_TOKEN." placeholder:"FILE"`
 	CA        string `name:"ca" help:"File with the certificate by which an https address is known." placeholder:"FILE"`
 }
 
-const usualScheduler = "http://127.0.0.1:8090"
+// usualScheduler is the scheduler of this machine.
+var usualScheduler = "http://127.0.0.1:8090"
 
 func (o *serviceOptions) client() (*api.Client, error) {
 	address, token := o.Scheduler, os.Getenv("SLUICE_TOKEN")
@@ -81,6 +82,8 @@ func serviceError(err error, s streams) error {
 		return &exitError{status: exitUsage}
 	}
 	switch e.Code {
+	case api.Unauthorized:
+		return &exitError{exitUsage, e.Message + "; name a file that has it with --token FILE, or put it into SLUICE_TOKEN"}
 	case api.Internal, api.NoLeader, api.Unavailable, api.TooMany:
 		return &exitError{exitFailed, e.Message}
 	}
@@ -351,7 +354,11 @@ func (c *eventsCommand) Run(s streams) error {
 		if c.Format == "json" {
 			return json.NewEncoder(s.out).Encode(e)
 		}
-		_, err := fmt.Fprintf(s.out, "%s %s %s %s: %s\n", e.Time.UTC().Format(time.RFC3339), e.ID, e.Type, e.Query, e.Text)
+		about := e.Type
+		if e.Query != "" {
+			about += " " + e.Query
+		}
+		_, err := fmt.Fprintf(s.out, "%s %s %s: %s\n", e.Time.UTC().Format(time.RFC3339), e.ID, about, e.Text)
 		return err
 	})
 }

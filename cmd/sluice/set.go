@@ -1,35 +1,110 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"sluice/scheduler/api"
 	"sluice/scheduler/local"
 )
 
+// target is what set and status are for: a run of this machine with its state in a folder, or a query of a scheduler.
+//
+// --state means the run, --scheduler the service. Without either a run of that name that this user has here counts, and
+// else the scheduler of this machine; if both have such a query nobody can know which is meant.
+type target struct {
+	state string // of the run; "" for a query of the scheduler
+}
+
+// askTime is how long the scheduler of this machine may take to say whether it has a query that runs here too.
+const askTime = 2 * time.Second
+
+func (o *serviceOptions) target(query, state string) (target, error) {
+	switch {
+	case state != "":
+		return target{state}, nil
+	case o.Scheduler != "" || query == "":
+		return target{}, nil
+	}
+	dirs, err := local.Find(query)
+	switch {
+	case err != nil:
+		return target{}, err
+	case len(dirs) == 0:
+		return target{}, nil
+	case len(dirs) > 1:
+		return target{}, usageErrorf("several queries %q run here; choose one with --state: %s", query, strings.Join(dirs, ", "))
+	case o.has(query):
+		return target{}, usageErrorf("a query %q runs here with --nodes, and another one at the scheduler; choose one with --state %s or with --scheduler %s", query, dirs[0], usualScheduler)
+	}
+	return target{dirs[0]}, nil
+}
+
+// has tells whether the scheduler of this machine says that a query of this name runs.
+func (o *serviceOptions) has(query string) bool {
+	c, err := o.client()
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	var q api.Query
+	err = c.Do(ctx, http.MethodGet, queryPath(query), nil, &q)
+	return err == nil && !api.Ended(q.State)
+}
+
+// elsewhere says where else a query has been looked for, if the scheduler of this machine does not have it.
+func (o *serviceOptions) elsewhere(query string, err error) error {
+	var exit *exitError
+	var known *api.Error
+	switch {
+	case err == nil || o.Scheduler != "" || query == "":
+		return err
+	case errors.As(err, &known) && known.Code == api.UnknownQuery:
+		return usageErrorf("no query %q of this user runs here with --nodes, and the scheduler at %s has none either; --scheduler URL names another one", query, usualScheduler)
+	case !errors.As(err, &exit) && !errors.As(err, &known):
+		return usageErrorf("no query %q of this user runs here with --nodes, and %v; --scheduler URL names another one", query, err)
+	}
+	return err
+}
+
+// ask calls the API about a query that may run elsewhere.
+func (o *serviceOptions) ask(query, method, path string, in, out any, s streams) error {
+	c, err := o.client()
+	if err != nil {
+		return err
+	}
+	return serviceError(o.elsewhere(query, c.Do(context.Background(), method, path, in, out)), s)
+}
+
 type setCommand struct {
-	Query    string `arg:"" help:"The query's name."`
+	Query    string `arg:"" help:"The query's name: of a run of this user with --nodes here if there is one, else of a query of the scheduler."`
 	Operator string `arg:"" help:"The operator; of one with replicas, all of them."`
 	Param    string `arg:"" help:"The parameter."`
 	Value    string `arg:"" help:"Its new value."`
-	State    string `help:"The folder with the state of the query; needed if several of this name run." placeholder:"DIR"`
+	State    string `help:"The folder with the state of the run; needed if several of this name run." placeholder:"DIR"`
 	serviceOptions
 }
 
 // Run implements the command.
 func (c *setCommand) Run(s streams) error {
-	if c.Scheduler != "" && c.State == "" {
+	t, err := c.target(c.Query, c.State)
+	if err != nil {
+		return err
+	}
+	if t.state == "" {
 		var a api.SetResult
-		if err := c.call(http.MethodPost, queryPath(c.Query)+"/set", &api.Setting{Operator: c.Operator, Param: c.Param, Value: c.Value}, &a, s); err != nil {
+		set := &api.Setting{Operator: c.Operator, Param: c.Param, Value: c.Value}
+		if err := c.ask(c.Query, http.MethodPost, queryPath(c.Query)+"/set", set, &a, s); err != nil {
 			return err
 		}
 		return printSet(a.Epoch, s)
 	}
-	r := local.Request{Query: c.Query, Set: &local.SetRequest{Operator: c.Operator, Param: c.Param, Value: c.Value}}
-	a, err := askRun(c.Query, c.State, r)
+	a, err := askRun(t.state, local.Request{Query: c.Query, Set: &local.SetRequest{Operator: c.Operator, Param: c.Param, Value: c.Value}})
 	if err != nil {
 		return err
 	}
@@ -46,24 +121,25 @@ func printSet(epoch int64, s streams) error {
 }
 
 type statusCommand struct {
-	Query  string `arg:"" optional:"" help:"The query's name."`
-	State  string `help:"The folder with the state of the query." placeholder:"DIR"`
-	Format string `help:"Form of the output of a scheduler: text or json." enum:"text,json" default:"text"`
+	Query  string `arg:"" optional:"" help:"The query's name, as for set; without one the queries of the scheduler are listed."`
+	State  string `help:"The folder with the state of a run with --nodes." placeholder:"DIR"`
+	Format string `help:"Form of what a scheduler says: text or json." enum:"text,json" default:"text"`
 	serviceOptions
 }
 
 // Run implements the command.
 func (c *statusCommand) Run(s streams) error {
-	if c.Scheduler != "" && c.State == "" {
+	t, err := c.target(c.Query, c.State)
+	if err != nil {
+		return err
+	}
+	if t.state == "" {
 		return c.ofService(s)
 	}
 	if c.Format == "json" {
-		return usageErrorf("--format json is for queries of a service; name it with --scheduler URL")
+		return usageErrorf("--format json is for queries of a scheduler; query %q runs here, with the state in %s", c.Query, t.state)
 	}
-	if c.Query == "" && c.State == "" {
-		return usageErrorf("status needs the name of a query, or --state DIR")
-	}
-	a, err := askRun(c.Query, c.State, local.Request{Query: c.Query, Status: true})
+	a, err := askRun(t.state, local.Request{Query: c.Query, Status: true})
 	if err != nil {
 		return err
 	}
@@ -77,7 +153,7 @@ func (c *statusCommand) ofService(s streams) error {
 		return (&listCommand{Format: c.Format, serviceOptions: c.serviceOptions}).Run(s)
 	}
 	var q api.Query
-	if err := c.call(http.MethodGet, queryPath(c.Query), nil, &q, s); err != nil {
+	if err := c.ask(c.Query, http.MethodGet, queryPath(c.Query), nil, &q, s); err != nil {
 		return err
 	}
 	if c.Format == "json" {
@@ -86,20 +162,8 @@ func (c *statusCommand) ofService(s streams) error {
 	return printQuery(&q, s)
 }
 
-// askRun sends a request to the query that runs with the state, or else to the only one of that name.
-func askRun(query, state string, r local.Request) (local.Response, error) {
-	if state == "" {
-		dirs, err := local.Find(query)
-		switch {
-		case err != nil:
-			return local.Response{}, err
-		case len(dirs) == 0:
-			return local.Response{}, usageErrorf("no query %q of this user runs here with --nodes", query)
-		case len(dirs) > 1:
-			return local.Response{}, usageErrorf("several queries %q run here; choose one with --state: %s", query, strings.Join(dirs, ", "))
-		}
-		state = dirs[0]
-	}
+// askRun sends a request to the query that runs with the state in a folder.
+func askRun(state string, r local.Request) (local.Response, error) {
 	a, err := local.Ask(state, r)
 	if errors.Is(err, local.ErrNoRun) {
 		return a, usageErrorf("%v", err)

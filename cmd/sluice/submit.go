@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sluice/dataflow"
 	"sluice/scheduler/api"
 	"sluice/specs/xmlspec"
 )
@@ -16,7 +17,7 @@ type submitCommand struct {
 	Set        []string `help:"Set a parameter of an operator: OPERATOR.PARAMETER=VALUE." sep:"none" placeholder:"OP.PARAM=VALUE"`
 	Env        []string `help:"A variable that the spec names; those of this command's environment by default." sep:"none" placeholder:"NAME=VALUE"`
 	Partitions int      `short:"p" help:"Run operators as N replicas wherever that is safe." default:"1" placeholder:"N"`
-	Workers    int      `help:"How many workers the query is to have." placeholder:"N"`
+	Workers    *int     `help:"How many workers the query is to have." placeholder:"N"`
 	Checkpoint string   `help:"Time between two checkpoints, or off; 1s by default." placeholder:"INTERVAL"`
 	Fsync      string   `help:"When what is kept is brought to the disk: never, grouped or always." placeholder:"MODE"`
 	Transport  string   `help:"How rows go between workers." placeholder:"NAME"`
@@ -29,6 +30,15 @@ type submitCommand struct {
 
 // Run implements the command.
 func (c *submitCommand) Run(s streams) error {
+	if c.Partitions < 1 || c.Partitions > dataflow.KeyGroups {
+		return usageErrorf("-p must be from 1 to %d", dataflow.KeyGroups)
+	}
+	if c.Workers != nil && *c.Workers < 1 {
+		return usageErrorf("--workers must be at least 1")
+	}
+	if c.Limit < -1 {
+		return usageErrorf("--limit must not be negative")
+	}
 	text, err := readSpec(c.Spec, s)
 	if err != nil {
 		return err
@@ -42,8 +52,11 @@ func (c *submitCommand) Run(s streams) error {
 		return err
 	}
 	sub := api.Submission{
-		Name: c.Name, Spec: string(text), File: c.Spec, Dir: dir, Set: c.Set, Env: env, Partitions: c.Partitions, Workers: c.Workers,
+		Name: c.Name, Spec: string(text), File: c.Spec, Dir: dir, Set: c.Set, Env: env, Partitions: c.Partitions,
 		Checkpoint: c.Checkpoint, Fsync: c.Fsync, Transport: c.Transport,
+	}
+	if c.Workers != nil {
+		sub.Workers = *c.Workers
 	}
 	if c.Limit >= 0 {
 		sub.Limit = &c.Limit

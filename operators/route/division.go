@@ -8,7 +8,22 @@ type division struct {
 	rows   []int32
 	owners []int32 // by selected row
 	ends   []int   // by output
+	// memo is which output each small key goes to; unknown until it is first looked for. Finding that costs more than
+	// all else that is done for a row.
+	memo *[smallKeys]uint8
 }
+
+// smallKeys is how many keys, from 0 on, are small.
+const smallKeys = 1 << 16
+
+// unknown is no output of mostRemembered.
+const (
+	unknown        uint8 = 1 << 7
+	mostRemembered       = 1 << 7
+)
+
+// forget is called when routes have changed.
+func (d *division) forget() { d.memo = nil }
 
 // divide lists for each output, in order, those rows of sel (nil: all) that are its own. hashes has all rows. The lists
 // are valid until the next call.
@@ -42,31 +57,96 @@ func (d *division) halve(owner *routes, hashes []int64, sel []int32, n int) [][]
 	return d.sels
 }
 
-// halveWords is halve for all rows of a key that is one number, which it hashes on the way.
-func (d *division) halveWords(owner *routes, vals []int64, kind byte) [][]int32 {
+// divideWords is divide for all rows of a key that is one number, which it hashes on the way.
+func (d *division) divideWords(owner *routes, vals []int64, kind byte) [][]int32 {
+	known := d.learn(owner, vals, kind)
+	if len(d.sels) == 2 {
+		return d.halveWords(owner, vals, kind, known)
+	}
+	d.owners = room(d.owners, len(vals))
+	if known {
+		for i, v := range vals {
+			d.owners[i] = int32(d.memo[uint16(v)])
+		}
+	} else {
+		for i, v := range vals {
+			d.owners[i] = owner[expr.KeyGroup(expr.HashWord(uint64(v), kind))]
+		}
+	}
+	return d.place(nil)
+}
+
+// halveWords is divideWords for two outputs. known tells that memo has all keys.
+func (d *division) halveWords(owner *routes, vals []int64, kind byte, known bool) [][]int32 {
 	n := len(vals)
 	d.rows = room(d.rows, 2*n)
 	first, second := d.rows[:n], d.rows[n:2*n]
 	k := 0
-	for i, v := range vals {
-		first[i-k], second[k] = int32(i), int32(i)
-		k += int(owner[expr.KeyGroup(expr.HashWord(uint64(v), kind))])
+	if known {
+		for i, v := range vals {
+			first[i-k], second[k] = int32(i), int32(i)
+			k += int(d.memo[uint16(v)])
+		}
+	} else {
+		for i, v := range vals {
+			first[i-k], second[k] = int32(i), int32(i)
+			k += int(owner[expr.KeyGroup(expr.HashWord(uint64(v), kind))])
+		}
 	}
 	d.sels[0], d.sels[1] = first[:n-k], second[:k]
 	return d.sels
 }
 
-// spread is divide for any number of outputs: it counts the rows of each, and puts them in their places.
-func (d *division) spread(owner *routes, hashes []int64, sel []int32, n int) [][]int32 {
-	d.rows, d.owners, d.ends = room(d.rows, n), room(d.owners, n), room(d.ends, len(d.sels))
-	clear(d.ends)
-	for j := range d.owners {
-		i := j
-		if sel != nil {
-			i = int(sel[j])
+// learn completes memo, if all keys are small.
+func (d *division) learn(owner *routes, vals []int64, kind byte) bool {
+	all := uint64(0)
+	for _, v := range vals {
+		all |= uint64(v)
+	}
+	if all >= smallKeys || len(d.sels) > mostRemembered {
+		return false
+	}
+	if d.memo == nil {
+		d.memo = &[smallKeys]uint8{}
+		for i := range d.memo {
+			d.memo[i] = unknown
 		}
-		o := owner[expr.KeyGroup(hashes[i])]
-		d.owners[j] = o
+	}
+	missing := uint8(0)
+	for _, v := range vals {
+		missing |= d.memo[uint16(v)]
+	}
+	if missing&unknown == 0 {
+		return true
+	}
+	for _, v := range vals {
+		if m := &d.memo[uint16(v)]; *m == unknown {
+			*m = uint8(owner[expr.KeyGroup(expr.HashWord(uint64(v), kind))])
+		}
+	}
+	return true
+}
+
+// spread is divide for any number of outputs.
+func (d *division) spread(owner *routes, hashes []int64, sel []int32, n int) [][]int32 {
+	d.owners = room(d.owners, n)
+	if sel == nil {
+		for i, h := range hashes {
+			d.owners[i] = owner[expr.KeyGroup(h)]
+		}
+	}
+	for j, i := range sel {
+		d.owners[j] = owner[expr.KeyGroup(hashes[i])]
+	}
+	return d.place(sel)
+}
+
+// place lists the rows of sel (nil: all), whose outputs owners has: it counts the rows of each output, and puts them in
+// their places.
+func (d *division) place(sel []int32) [][]int32 {
+	d.rows, d.ends = room(d.rows, len(d.owners)), room(d.ends, len(d.sels))
+	clear(d.ends)
+	for _, o := range d.owners {
 		d.ends[o]++
 	}
 	at := 0

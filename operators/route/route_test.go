@@ -1,6 +1,7 @@
 package route
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,12 +74,23 @@ func drawBatch(t *rapid.T, next *int64) (*batch.Batch, []string) {
 	b.Cols[0].Valid = batch.GrowBitmap(nil, n)
 	b.Cols[0].Valid.Fill(n, true)
 	selecting := rapid.Bool().Draw(t, "selecting")
+	nulls := rapid.Bool().Draw(t, "nulls")
+	lowest := int64(-1)
+	if !nulls {
+		b.Cols[0].Valid = nil
+		lowest = rapid.Int64Range(-1, 0).Draw(t, "lowest")
+	}
+	far := rapid.SampledFrom([]int64{0, 0, 1 << 16, -1 << 40}).Draw(t, "far") // some keys are this far from the small ones
 	var want []string
 	for i := range n {
-		key := rapid.Int64Range(-1, 20).Draw(t, "key")
+		key := rapid.Int64Range(lowest, 20).Draw(t, "key")
+		null := key == -1 && nulls
+		if far != 0 && rapid.Bool().Draw(t, "is far") {
+			key += far
+		}
 		b.Cols[0].Ints[i], b.Cols[1].Ints[i] = key, *next
 		text := fmt.Sprint(key, ":", *next)
-		if key == -1 {
+		if null {
 			b.Cols[0].Valid.Clear(i)
 			text = fmt.Sprint("null:", *next)
 		}
@@ -147,6 +159,37 @@ func TestKeysStayTogether(t *testing.T) {
 		}
 		if len(seen) != len(want) {
 			t.Fatalf("keys %v came out of %v", seen, want)
+		}
+	})
+}
+
+// TestRoutesChange: a splitter whose routes are set anew sends rows where one would that had these from the start.
+func TestRoutesChange(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := rapid.IntRange(2, 4).Draw(t, "k")
+		split, outs := node(t, Splitter, NewSplitter, k, "key", "k")
+		next := int64(0)
+		for range rapid.IntRange(1, 4).Draw(t, "changes") {
+			cut := rapid.IntRange(1, dataflow.KeyGroups-1).Draw(t, "cut")
+			routes := fmt.Sprintf("0-%d=%d, %d-%d=%d", cut-1, rapid.IntRange(1, k).Draw(t, "a"), cut, dataflow.KeyGroups-1, rapid.IntRange(1, k).Draw(t, "b"))
+			if err := split.(operators.Settable).Set("routes", routes); err != nil {
+				t.Fatal(err)
+			}
+			fresh, want := node(t, Splitter, NewSplitter, k, "key", "k", "routes", routes)
+			for i := range outs {
+				outs[i].rows = nil
+			}
+			for range 2 {
+				b, _ := drawBatch(t, &next)
+				if err := errors.Join(split.Process(0, b), fresh.Process(0, b)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range outs {
+				if !slices.Equal(outs[i].rows, want[i].rows) {
+					t.Fatalf("with routes %s output %d gets %v, want %v", routes, i, outs[i].rows, want[i].rows)
+				}
+			}
 		}
 	})
 }

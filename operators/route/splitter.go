@@ -202,8 +202,8 @@ func (s *splitter) Process(_ int, b *batch.Batch) error {
 
 // divide lists the rows of each output.
 func (s *splitter) divide(b *batch.Batch) [][]int32 {
-	if v := s.keys.words(b); v != nil && b.Sel == nil && len(s.parts.sels) == 2 {
-		return s.parts.halveWords(s.owner, v.Ints[:b.Len], byte(v.Type.Kind))
+	if v := s.keys.words(b); v != nil && b.Sel == nil {
+		return s.parts.divideWords(s.owner, v.Ints[:b.Len], byte(v.Type.Kind))
 	}
 	return s.parts.divide(s.owner, s.keys.eval(*s.ctx.Clock, b)[:b.Len], b.Sel)
 }
@@ -221,5 +221,6 @@ func (s *splitter) Set(param, value string) error {
 		return err
 	}
 	s.owner = owner
+	s.parts.forget()
 	return nil
 }

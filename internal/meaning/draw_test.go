@@ -130,6 +130,9 @@ func (d *drawer) write(kind string, inputs []*stream, params []param, outputs ..
 		d.read[in] = true
 		fmt.Fprintf(&d.w, "    <input name=%q/>\n", in.name)
 	}
+	if d.chance(6, "attribute") { // operators that are not fused if theirs differ
+		fmt.Fprintf(&d.w, "    <resources attributes=\"rack=%s\"/>\n", draw(d, "rack", "r1", "r2"))
+	}
 	for _, p := range params {
 		var text bytes.Buffer
 		xml.EscapeText(&text, []byte(p.value))

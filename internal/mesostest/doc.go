@@ -20,6 +20,12 @@ rewrites. Rows are compared as a bag: how a union mixes its inputs follows from 
 cluster.quiet waits until no task of Mesos and no executor process is left and all updates are acknowledged. It checks
 that every subscription was that of one framework, and that no call was made that no recording shows (fakemesos).
 
+# Other builds
+
+A test may build the program once more: of the same code, so that only its checksum is another one, or with another version of
+the control stream (an overlay for the go command). A program with other bytes in its header, or a script around it, is for what
+users read when workers do not start.
+
 # Time
 
 Times of the double are a tenth of those of Mesos, but that executors have as long as there to register, for the machine

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -190,4 +191,148 @@ func agentOf(m *fakemesos.Cluster, task string) string {
 		}
 	}
 	return ""
+}
+
+// TestSchedulerOnMesosEdited edits a query whose workers outlive the scheduler, and kills that amid the edit: the standby
+// takes it over with the workers that there are, and finishes it. The output is exact.
+func TestSchedulerOnMesosEdited(t *testing.T) {
+	t.Parallel()
+	dir, root := t.TempDir(), t.TempDir()
+	spec, want := writeKillQuery(t, dir, "hopping(40s, 20s)", "window_start, k, count(*) AS n, sum(v) AS s", "5s")
+	m, args := newMesos(t, 4)
+	leader, standby := startScheduler(t, root, args...), startScheduler(t, root, args...)
+	rates := func(sub *api.Submission) { sub.Set, sub.Checkpoint = []string{"a.rate=2000", "b.rate=1000"}, "100ms" }
+	leader.submit(spec, rates)
+	text, err := os.ReadFile(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitWorkers(t, leader)
+	for i, partitions := range []int{2, 3, 1} {
+		edited := &api.Submission{Spec: string(text), File: filepath.Base(spec), Dir: dir, Partitions: partitions, Workers: 2 + i%2}
+		rates(edited)
+		asked := make(chan string, 1)
+		go func() {
+			var q api.Query
+			begin := time.Now()
+			status, err := leader.try("PUT", "/queries/kill", edited, &q)
+			asked <- fmt.Sprintf("status %d, %+v, error %v after %v", status, q.Edit, err, time.Since(begin))
+		}()
+		if i > 0 {
+			time.Sleep(time.Duration(50+rand.IntN(300)) * time.Millisecond)
+			leader.kill(syscall.SIGKILL)
+		}
+		t.Log(<-asked)
+		if i > 0 {
+			leader, standby = standby, startScheduler(t, root, args...)
+		}
+		var q *api.Query
+		for end := time.Now().Add(40 * time.Second); q == nil || q.State != api.Finished && (q.Partitions != partitions || len(q.Processes) != q.Workers); q = leader.query("kill") {
+			if time.Sleep(20 * time.Millisecond); time.Now().After(end) || q != nil && q.Edit != nil && q.Edit.State == api.EditRefused {
+				t.Fatalf("edit %d: %+v", i, q)
+			}
+			if q != nil && q.State == api.Running && q.Partitions != partitions && (q.Edit == nil || q.Edit.State != api.EditPending) {
+				_, _ = leader.try("PUT", "/queries/kill", edited, nil) // the leader had ended before it was stored
+			}
+		}
+	}
+	standby.wait("kill", api.Finished)
+	compareOutput(t, killOutput(t, dir), want)
+	for end := time.Now().Add(10 * time.Second); len(executors(m)) > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("workers run after the end: %v", executors(m))
+		}
+	}
+}
+
+// rulesSpec has its aggregate divided by a rule of a file.
+const rulesSpec = `<dataflow name="follow"><rules href="my.rules"/><rewrite rule="divide" operator="pairs"/>
+  <type name="R"><column name="a" type="int"/></type>
+  <operator name="src" type="reader"><output name="rows" type="R"/><param name="path" value="in.csv"/><param name="follow" value="true"/></operator>
+  <operator name="pairs" type="aggregate"><input name="rows"/><param name="window" value="rows(2)"/><param name="group-by" value="a"/>
+    <param name="select" value="a, count(*) AS n"/><output name="some"/></operator>
+  <operator name="out" type="writer"><input name="some"/><param name="path" value="out.csv"/></operator></dataflow>`
+
+const divideRule = `# Divides an operator.
+rule divide(k = 2) {
+  a2 := any(f := any(a1 := any*)) [splittable(f)]
+  =>
+  a2(merge(f[1..k](s) @{p}))
+  where s := splitter(a1){key = key(f)}
+}
+`
+
+// TestSchedulerAnotherGraph: a query that compiles to another graph than it had goes on with its state under that. What
+// was stopped can always do so; a query that was not stopped waits, and goes on when the graph is put back.
+func TestSchedulerAnotherGraph(t *testing.T) {
+	for name, mesos := range map[string]bool{"local": false, "mesos": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"--cluster", "local:2"}
+			if mesos {
+				_, args = newMesos(t, 3)
+			}
+			root := t.TempDir()
+			spec, dir := writeFollow(t)
+			write := func(name, text string) {
+				t.Helper()
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			add := func(rows string) {
+				t.Helper()
+				f, err := os.OpenFile(filepath.Join(dir, "in.csv"), os.O_APPEND|os.O_WRONLY, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer f.Close()
+				if _, err := f.WriteString(rows); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("follow.xml", rulesSpec)
+			write("my.rules", divideRule)
+			write("in.csv", "a\n1\n2\n2\n3\n")
+			s := startScheduler(t, root, args...)
+			s.submit(spec, func(sub *api.Submission) { sub.Checkpoint, sub.Fsync = "1h", "never" })
+			waitOutput(t, dir, "a,n\n2,2\n")
+
+			// Stopped and resumed under another file of rules.
+			if status := s.call("POST", "/queries/follow/stop", nil, nil); status != http.StatusOK {
+				t.Fatalf("status %d", status)
+			}
+			s.wait("follow", api.Stopped)
+			s.kill(syscall.SIGTERM)
+			write("my.rules", strings.Replace(divideRule, "k = 2", "k = 3", 1))
+			s = startScheduler(t, root, args...)
+			s.wait("follow", api.Stopped)
+			if status := s.call("POST", "/queries/follow/resume", nil, nil); status != http.StatusOK {
+				t.Fatalf("status %d", status)
+			}
+			add("1\n")
+			waitOutput(t, dir, "a,n\n2,2\n1,2\n")
+			q := s.query("follow")
+			if q == nil || q.Edit == nil || !slices.Equal(q.Edit.Kept, []string{"pairs.1", "pairs.2", "pairs.3"}) || !strings.Contains(q.Edit.Reason, "the release has changed") {
+				t.Errorf("%+v", q)
+			}
+
+			// Killed. What it has written is in no checkpoint.
+			s.kill(syscall.SIGKILL)
+			write("my.rules", strings.Replace(divideRule, "k = 2", "k = 4", 1))
+			s = startScheduler(t, root, args...)
+			for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+				q := s.query("follow")
+				if q != nil && q.State == api.Starting && strings.Contains(q.Error, "has to do that again first; put it back") {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("%+v", q)
+				}
+			}
+			write("my.rules", strings.Replace(divideRule, "k = 2", "k = 3", 1))
+			add("3\n")
+			waitOutput(t, dir, "a,n\n2,2\n1,2\n3,2\n")
+		})
+	}
 }

@@ -39,6 +39,7 @@ type query struct {
 	trouble string
 	stop    chan scheduler.StopRequest // of the shell that runs; nil for none
 	leaving bool                       // it is to come to a checkpoint, since this process is about to end
+	shells  bool                       // there is a shell, which takes requests
 
 	// Of the goroutine of run.
 	rests    bool                   // nothing of it runs, since it has been stopped here
@@ -270,7 +271,7 @@ func (q *query) runOn(a *attempt, c *Compiled) error {
 	q.rests = false
 	outcome, err := shell.Run(q.ctx, o)
 	q.mu.Lock()
-	q.stop = nil
+	q.stop, q.shells = nil, false
 	q.mu.Unlock()
 	caughtUp := q.catchUp != nil
 	q.catchUp, q.caughtUp = nil, caughtUp
@@ -290,7 +291,7 @@ func (q *query) runOn(a *attempt, c *Compiled) error {
 func (q *query) listen() <-chan scheduler.StopRequest {
 	stop := make(chan scheduler.StopRequest, 1)
 	q.mu.Lock()
-	q.stop = stop
+	q.stop, q.shells = stop, true
 	if q.catchUp != nil {
 		stop <- *q.catchUp
 		q.stop = nil // it takes no other one

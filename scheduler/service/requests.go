@@ -53,6 +53,12 @@ func (q *query) describe() *api.Query {
 func (q *query) look(ctx context.Context) *api.Query {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
+	q.mu.Lock()
+	shells := q.shells
+	q.mu.Unlock()
+	if !shells {
+		return q.describe()
+	}
 	if a, err := q.ask(ctx, nil); err == nil && a.Status != nil {
 		q.watch.mu.Lock()
 		q.watch.status = a.Status

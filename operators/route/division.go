@@ -10,7 +10,8 @@ type division struct {
 	ends   []int   // by output
 	// memo is which output each small key goes to; unknown until it is first looked for. Finding that costs more than
 	// all else that is done for a row.
-	memo *[smallKeys]uint8
+	memo  *[smallKeys]uint8
+	small bool // so were all keys of the last batch
 }
 
 // smallKeys is how many keys, from 0 on, are small.
@@ -59,9 +60,15 @@ func (d *division) halve(owner *routes, hashes []int64, sel []int32, n int) [][]
 
 // divideWords is divide for all rows of a key that is one number, which it hashes on the way.
 func (d *division) divideWords(owner *routes, vals []int64, kind byte) [][]int32 {
+	if len(d.sels) == 2 && d.small && d.memo != nil && d.halveSmall(vals) {
+		return d.sels
+	}
 	known := d.learn(owner, vals, kind)
 	if len(d.sels) == 2 {
-		return d.halveWords(owner, vals, kind, known)
+		if !known || !d.halveSmall(vals) {
+			d.halveWords(owner, vals, kind)
+		}
+		return d.sels
 	}
 	d.owners = room(d.owners, len(vals))
 	if known {
@@ -76,25 +83,33 @@ func (d *division) divideWords(owner *routes, vals []int64, kind byte) [][]int32
 	return d.place(nil)
 }
 
-// halveWords is divideWords for two outputs. known tells that memo has all keys.
-func (d *division) halveWords(owner *routes, vals []int64, kind byte, known bool) [][]int32 {
+// halveSmall is divideWords for two outputs, if memo has all keys; else it returns false.
+func (d *division) halveSmall(vals []int64) bool {
+	n := len(vals)
+	d.rows = room(d.rows, 2*n)
+	first, second, memo := d.rows[:n], d.rows[n:2*n], d.memo
+	k, all, seen := 0, uint64(0), uint8(0)
+	for i, v := range vals {
+		first[i-k], second[k] = int32(i), int32(i)
+		to := memo[uint16(v)]
+		all, seen = all|uint64(v), seen|to
+		k += int(to & 1)
+	}
+	d.sels[0], d.sels[1] = first[:n-k], second[:k]
+	return all < smallKeys && seen&unknown == 0
+}
+
+// halveWords is divideWords for two outputs and any keys.
+func (d *division) halveWords(owner *routes, vals []int64, kind byte) {
 	n := len(vals)
 	d.rows = room(d.rows, 2*n)
 	first, second := d.rows[:n], d.rows[n:2*n]
 	k := 0
-	if known {
-		for i, v := range vals {
-			first[i-k], second[k] = int32(i), int32(i)
-			k += int(d.memo[uint16(v)])
-		}
-	} else {
-		for i, v := range vals {
-			first[i-k], second[k] = int32(i), int32(i)
-			k += int(owner[expr.KeyGroup(expr.HashWord(uint64(v), kind))])
-		}
+	for i, v := range vals {
+		first[i-k], second[k] = int32(i), int32(i)
+		k += int(owner[expr.KeyGroup(expr.HashWord(uint64(v), kind))])
 	}
 	d.sels[0], d.sels[1] = first[:n-k], second[:k]
-	return d.sels
 }
 
 // learn completes memo, if all keys are small.
@@ -103,7 +118,7 @@ func (d *division) learn(owner *routes, vals []int64, kind byte) bool {
 	for _, v := range vals {
 		all |= uint64(v)
 	}
-	if all >= smallKeys || len(d.sels) > mostRemembered {
+	if d.small = all < smallKeys && len(d.sels) <= mostRemembered; !d.small {
 		return false
 	}
 	if d.memo == nil {

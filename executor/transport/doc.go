@@ -53,12 +53,11 @@
 //
 // # ZeroMQ
 //
-// A Listener is a ROUTER socket, each Dial a DEALER socket with a random routing id of 16 bytes. A ZeroMQ socket
-// may be used by one goroutine only. That goroutine does not sleep inside libzmq, where it would cost a
-// thread, but waits for the socket's descriptor in Go's network poller, next to the Go channel by which Send
-// wakes it: a process with 300 channels has no more threads than one with three. It takes all that waits at
-// once. Each Listener has a libzmq context, hence an I/O thread, of its own, and all dialed connections
-// together have one.
+// A Listener is a ROUTER socket, each Dial a DEALER socket. A ZeroMQ socket may be used by one goroutine only. That
+// goroutine does not sleep inside libzmq, where it would cost a thread, but waits for the socket's descriptor in Go's
+// network poller, next to the Go channel by which Send wakes it: a process with 300 channels has no more threads
+// than one with three. It takes all that waits at once. Each Listener has a libzmq context, hence an I/O thread, of
+// its own, and all dialed connections together have one.
 //
 // A message of a channel is one part. Small ones (up to 8 KiB) that wait together go as a pack of at most 64 KiB:
 // 'P', then each message after its length as a varint; who keeps one of them keeps the pack's memory. An empty
@@ -76,9 +75,9 @@
 //
 // A connection that has been given up, or is unknown, and on which something comes again is asked '?' once a beat.
 //
-// libzmq sends the probe on each new connection, so the handshake runs again after a break, with the same
-// routing id (ROUTER_HANDOVER). IMMEDIATE keeps messages from waiting for, or moving to, a connection that is
-// not there. Anything else that a peer sends is dropped, and a message above MaxMessage ends its connection.
+// libzmq sends the probe on each new connection, so the handshake runs again after a break. The routing id is then
+// another one, for producers have none of their own, and no stranger can take over another's connection by naming
+// its routing id. IMMEDIATE keeps messages from waiting for, or moving to, a connection that is not there. Anything else that a peer sends is dropped, and a message above MaxMessage ends its connection.
 //
 // LINGER is 0: Close does not wait for what has not been sent. Packs make a high-water mark of 64 messages
 // enough, which bounds what libzmq holds of a stuck connection to 4 MiB on each side with messages of 64 KiB.

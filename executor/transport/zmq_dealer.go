@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"crypto/rand"
 	"fmt"
 	"sync"
 	"time"
@@ -9,9 +8,8 @@ import (
 	"github.com/pebbe/zmq4"
 )
 
-// zmqDealer is the producer's side of a connection: a DEALER socket, or several after each other. The routing id of
-// each is random; so is no other's, and it stays the same when libzmq connects again, whereupon the listener hands
-// over.
+// zmqDealer is the producer's side of a connection: a DEALER socket, or several after each other. It has no routing id,
+// so that the listener gives it another one each time that libzmq connects again.
 type zmqDealer struct {
 	t     *ZMQ
 	addr  string
@@ -71,12 +69,8 @@ func (t *ZMQ) dealer(addr string) (*zmqSocket, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := make([]byte, 16)
-	rand.Read(id)
-	id[0] |= 1 // a leading zero is libzmq's own
 	err = firstError(
 		configure(s, t.opts, addr),
-		s.SetIdentity(string(id)),
 		// With these two each new connection begins with an empty message, and none is sent while there is no
 		// connection, nor kept from one for the next.
 		s.SetImmediate(true),

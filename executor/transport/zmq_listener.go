@@ -123,7 +123,6 @@ func (l *zmqListener) router(addr string) error {
 	err = firstError(
 		configure(s, l.t.opts, addr),
 		s.SetRouterMandatory(1),
-		s.SetRouterHandover(true),
 	)
 	if k := l.t.opts.Keys; err == nil && k != nil {
 		err = s.ServerAuthCurve(zapDomain, k.ServerSecret)

@@ -132,14 +132,17 @@ func (c *cluster) hasPorts(worker string) {
 	}
 }
 
-// TestResources: operators run on agents that have what they need. The agent with the GPU in use is lost: the standby
-// goes on, and a worker on the last agent that has one takes its place.
+// TestResources: operators run on agents that have what they need. Another scheduler goes on with their workers. The
+// agent with the GPU in use is lost: the standby goes on, and a worker on the last agent that has one takes its place.
 func TestResources(t *testing.T) {
 	t.Parallel()
 	c := equipped(t)
-	s := c.scheduler("--mesos-gpus", "--mesos-ports", "1") // the only test in which they listen at these ports
-	q := needy(t, 8)
-	q.submit(s)
+	args := []string{"--mesos-gpus", "--mesos-ports", "1"} // no other test has workers listen at these ports
+	first, s := c.scheduler(args...), c.scheduler(args...)
+	q := needy(t, 10)
+	q.submit(first)
+	c.settled(first)
+	c.takesOver(q, first, s)
 	now := c.settled(s)
 	lost, _ := c.executor(workerOf(t, now, "tumbling.1"))
 	begin := time.Now()

@@ -128,10 +128,11 @@ func TestZooKeeperServersDie(t *testing.T) {
 	t.Parallel()
 	e := zktest.StartEnsemble(t)
 	c := newCluster(t, 4)
-	c.args = append(c.args, store(strings.Join(e.Addrs(), ","))...)
+	// The usual session, in which there is time for an election.
+	c.args = append(c.args, "--store", fmt.Sprintf("zk://%s/sluice", strings.Join(e.Addrs(), ",")))
 	first, second := c.scheduler(), c.scheduler()
-	q := newStream(t, 11, hotStandby)
-	q.submit(first, "--checkpoint", "500ms")
+	q := newStream(t, 14, hotStandby)
+	q.submit(first, "--checkpoint", "1500ms")
 	now := first.runs("stream")
 	before, begin := c.pids(), time.Now()
 	for range 2 {
@@ -147,6 +148,9 @@ func TestZooKeeperServersDie(t *testing.T) {
 
 	leader, followers := e.Whole(t)
 	lag := e.Lag(followers[0], leader)
+	if second.health().Leader {
+		first, second = second, first
+	}
 	first.end(syscall.SIGKILL)
 	time.AfterFunc(time.Second/2, lag.Heal)
 	c.undisturbed(begin, before, second.again("stream", startTime, now))

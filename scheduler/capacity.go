@@ -36,18 +36,44 @@ func (l *layout) capacities() []dataflow.Resources {
 
 // layOut lays tasks over workers: tasks whose attributes contradict each other never together, then those together
 // that must be apart as rarely as possible, then those that should be spread, then so that all workers have about
-// the same. If that takes more workers than are wanted it tries again to bring tasks with the same attributes together.
+// the same. If that takes more workers than are wanted, or brings together what must be apart, it tries again with
+// more in one place.
 func layOut(tasks []*dataflow.Task, workers int) *layout {
-	l := layOutBy(tasks, workers, false)
-	if len(l.places) > workers {
-		if tight := layOutBy(tasks, workers, true); len(tight.places) < len(l.places) {
-			return tight
+	var best *layout
+	for _, w := range []way{{}, {tight: true}, {gather: true}, {tight: true, gather: true}} {
+		l := layOutBy(tasks, workers, w)
+		if best == nil || cmp.Or(cmp.Compare(len(l.places), len(best.places)), cmp.Compare(l.broken(), best.broken())) < 0 {
+			best = l
+		}
+		if len(best.places) == workers && best.broken() == 0 {
+			break
 		}
 	}
-	return l
+	return best
 }
 
-func layOutBy(tasks []*dataflow.Task, workers int, tight bool) *layout {
+// way is how a layout is tried.
+type way struct {
+	tight  bool // attributes go where others are, so that places without any stay for those that contradict them
+	gather bool // tasks of one label go where others of it are, so that places stay for those of the other labels
+}
+
+// broken counts the pairs of tasks that must be apart and are not.
+func (l *layout) broken() int {
+	n := 0
+	for i := range l.places {
+		for j, t := range l.places[i].tasks {
+			for _, u := range l.places[i].tasks[:j] {
+				if t.Apart(u) {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+func layOutBy(tasks []*dataflow.Task, workers int, w way) *layout {
 	l := &layout{places: make([]place, workers), home: make(map[*dataflow.Task]int)}
 	var needy []*dataflow.Task
 	var total dataflow.Amounts
@@ -62,7 +88,7 @@ func layOutBy(tasks []*dataflow.Task, workers int, tight bool) *layout {
 		return cmp.Or(compareBool(a.Standby, b.Standby), cmp.Compare(share(b.Resources.Amounts(), total), share(a.Resources.Amounts(), total)))
 	})
 	for _, t := range needy {
-		i := l.choose(t, total, tight)
+		i := l.choose(t, total, w)
 		if i < 0 {
 			i = len(l.places)
 			l.places = append(l.places, place{})
@@ -77,25 +103,31 @@ func layOutBy(tasks []*dataflow.Task, workers int, tight bool) *layout {
 
 // fit is how badly a task fits a place: the less the better.
 type fit struct {
-	apart, strange, spread int // strange: attributes that nothing there needs yet
-	share                  float64
-	load                   int
+	apart   int
+	strange int // twice the attributes that nothing there needs yet, and once that nothing there needs any
+	alone   int // others of its labels are in other places only
+	spread  int
+	share   float64
+	load    int
 }
 
 func (f fit) compare(o fit) int {
-	return cmp.Or(cmp.Compare(f.apart, o.apart), cmp.Compare(f.strange, o.strange), cmp.Compare(f.spread, o.spread),
-		cmp.Compare(f.share, o.share), cmp.Compare(f.load, o.load))
+	return cmp.Or(cmp.Compare(f.apart, o.apart), cmp.Compare(f.strange, o.strange), cmp.Compare(f.alone, o.alone),
+		cmp.Compare(f.spread, o.spread), cmp.Compare(f.share, o.share), cmp.Compare(f.load, o.load))
 }
 
 // choose finds the best place for a task, -1 if it takes another one: since none agrees with its attributes, or none
 // of those that do is without a task that it must be apart from, while others are.
-func (l *layout) choose(t *dataflow.Task, total dataflow.Amounts, tight bool) int {
+func (l *layout) choose(t *dataflow.Task, total dataflow.Amounts, w way) int {
 	best, least, without := -1, fit{}, false
 	for i := range l.places {
 		p := &l.places[i]
 		f := p.fit(t, total)
-		if !tight {
+		if !w.tight {
 			f.strange = 0
+		}
+		if !w.gather {
+			f.alone = 0
 		}
 		switch {
 		case !p.capacity.Agree(t.Resources):
@@ -114,8 +146,14 @@ func (p *place) fit(t *dataflow.Task, total dataflow.Amounts) fit {
 	f := fit{share: share(addAmounts(p.capacity.Amounts(), t.Resources.Amounts()), total), load: len(p.tasks)}
 	for _, a := range t.Resources.Attributes {
 		if !slices.Contains(p.capacity.Attributes, a) {
-			f.strange++
+			f.strange += 2
 		}
+	}
+	if f.strange > 0 && len(p.capacity.Attributes) == 0 {
+		f.strange++
+	}
+	if !slices.ContainsFunc(p.tasks, func(u *dataflow.Task) bool { return sameLabel(t, u) }) {
+		f.alone++
 	}
 	for _, u := range p.tasks {
 		if t.Apart(u) {
@@ -126,6 +164,11 @@ func (p *place) fit(t *dataflow.Task, total dataflow.Amounts) fit {
 		}
 	}
 	return f
+}
+
+// sameLabel tells whether two tasks have a placement in common that others must be apart from.
+func sameLabel(t, u *dataflow.Task) bool {
+	return slices.ContainsFunc(t.Placement, func(p dataflow.Placement) bool { return !p.Spread && slices.Contains(u.Placement, p) })
 }
 
 func addAmounts(a, b dataflow.Amounts) dataflow.Amounts {

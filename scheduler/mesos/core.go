@@ -75,7 +75,8 @@ type query struct {
 	wantSince time.Time // when wants became more than none
 	told      string    // the last alert about what is missing
 	toldAt    time.Time
-	tells     int // since wantSince
+	tells     int       // since wantSince
+	lookedAt  time.Time // when it was last found out what is missing
 	// unable are the agents of which the user was told that the query cannot run there.
 	unable map[string]bool
 }

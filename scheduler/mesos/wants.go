@@ -166,6 +166,10 @@ func (c *Core) tellMissing(q *query) {
 	if len(q.wants) == 0 || c.now.Before(q.notBefore) || c.now.Sub(q.wantSince) < c.cfg.Patience || c.now.Sub(q.toldAt) < pause {
 		return
 	}
+	if c.now.Sub(q.lookedAt) < c.cfg.Patience/5 {
+		return // with many agents it is no small text
+	}
+	q.lookedAt = c.now
 	text := c.missingText(q)
 	if text == q.told && c.now.Sub(q.toldAt) < missingAgain {
 		return

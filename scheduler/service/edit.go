@@ -95,12 +95,14 @@ func (q *query) edit(a *attempt, old *Compiled, oldErr error) error {
 	return q.become(a, n)
 }
 
-// regraph goes on with a query whose submission has another graph than it had, since the release or a file of rules
-// is another one.
-func (q *query) regraph(a *attempt) error {
-	const why = "the graph of the spec is not what it was, since a file of rules or the release has changed"
+// errRegraph is why a query cannot be run any more as it was, if its submission can.
+var errRegraph = errors.New("the graph of the spec is not what it was, since a file of rules or the release has changed")
+
+// regraph goes on with a query that cannot be run any more as it was: as the edited one, or under the graph that its
+// submission has now.
+func (q *query) regraph(a *attempt, why error) error {
 	back := func(err error) error {
-		return fmt.Errorf("%s: %w; put it back, or cancel the query", why, err)
+		return fmt.Errorf("%w: %w; put it back, or cancel the query", why, err)
 	}
 	if !q.rests && !a.place.Fresh && a.saved != nil {
 		// Workers of before may run, which this release does not know what to tell.
@@ -112,7 +114,7 @@ func (q *query) regraph(a *attempt) error {
 		q.rests = true
 	}
 	if a.rec.Edit != nil {
-		return q.edit(a, nil, errors.New(why))
+		return q.edit(a, nil, why)
 	}
 	n, err := q.convert(a, nil, a.rec.Submission, false)
 	switch {
@@ -121,7 +123,7 @@ func (q *query) regraph(a *attempt) error {
 	case n.left:
 		return back(errors.New("what has been written after the last checkpoint is of the graph as it was, which has to do that again first"))
 	}
-	n.report.Asked, n.report.Reason = time.Now().UTC(), why
+	n.report.Asked, n.report.Reason = time.Now().UTC(), why.Error()
 	return q.become(a, n)
 }
 

@@ -225,12 +225,13 @@ func (q *query) goOn(a *attempt) error {
 		return &ending{state: api.Stopped}
 	}
 	c, err := q.compile(a.rec.Submission, a.rec.Replicas)
-	other := err == nil && c.Deploy.Graph != a.rec.Graph
 	switch {
-	case other:
-		c, err = nil, q.regraph(a)
+	case err == nil && c.Deploy.Graph != a.rec.Graph:
+		c, err = nil, q.regraph(a, errRegraph)
+	case err != nil && a.rec.Edit != nil:
+		c, err = nil, q.regraph(a, err)
 	case a.rec.Edit != nil && rests && q.catchUp == nil:
-		err = q.edit(a, c, err)
+		err = q.edit(a, c, nil)
 	}
 	if err != nil {
 		return err

@@ -57,7 +57,7 @@ func (w *watch) inherit(from *watch) {
 func (w *watch) begin(p *dataflow.Physical, checkpoints bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.physical, w.running, w.seen = p, false, map[string]bool{}
+	w.physical, w.running, w.seen, w.status = p, false, map[string]bool{}, nil
 	w.of(p, checkpoints)
 }
 

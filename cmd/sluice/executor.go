@@ -102,16 +102,17 @@ func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
 	}
 	return &worker.Query{
 		Physical: p.tasks, Store: store,
-		Build:      builder(d.Limit),
+		Build:      builder(d.Limit, d.State),
 		OpenSource: openSources(d.State, d.Fsync),
 		Limits:     limits(d.Transport, e.dir),
 	}, nil
 }
 
-// builder builds the operators of the tasks of a query of which each writer writes so many rows.
-func builder(limit int64) executor.Builder {
+// builder builds the operators of the tasks of a query of which each writer writes so many rows, and claims its output in
+// the name of the query's state.
+func builder(limit int64, state string) executor.Builder {
 	return func(o *operators.Context) (operators.Operator, error) {
-		return catalog.Build(o, catalog.Options{Limit: limit, Cluster: true})
+		return catalog.Build(o, catalog.Options{Limit: limit, Owner: state, Cluster: true})
 	}
 }
 

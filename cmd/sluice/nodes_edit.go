@@ -142,7 +142,7 @@ func (r *nodesRun) takeOver(old *nodesRun, was *savedQuery) (done bool, err erro
 		return false, errFinishedBefore(r.c.State)
 	}
 	stopped := &edit.Stopped{
-		Was: executor.ShapeOf(old.p.tasks), Record: record, Store: r.store, Build: builder(r.c.Limit), OpenSource: openSources(r.state, r.fsync()),
+		Was: executor.ShapeOf(old.p.tasks), Record: record, Store: r.store, Build: builder(r.c.Limit, r.state), OpenSource: openSources(r.state, r.fsync()),
 	}
 	same, err := r.keepReplicas(was, stopped)
 	if err != nil || same {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -136,12 +138,25 @@ func (c *runCommand) execute(ctx context.Context, p *plan, options executor.Opti
 
 // start runs the plan with the operators of the catalog.
 func (c *runCommand) start(ctx context.Context, p *plan, options executor.Options) (*executor.Query, error) {
+	owner, err := c.owner()
+	if err != nil {
+		return nil, err
+	}
 	options.Tasks = operatorsOf(p.tasks.Tasks)
 	options.Build = func(o *operators.Context) (operators.Operator, error) {
-		return catalog.Build(o, catalog.Options{Limit: c.Limit})
+		return catalog.Build(o, catalog.Options{Limit: c.Limit, Owner: owner})
 	}
 	options.OpenSource = openSources(c.State, c.Fsync)
 	return executor.Run(ctx, p.tasks.Graph, options)
+}
+
+// owner is in whose name the outputs of a run in one process are claimed: that of its state, which has no other run, or of
+// this run.
+func (c *runCommand) owner() (string, error) {
+	if c.State == "" {
+		return rand.Text(), nil
+	}
+	return filepath.Abs(c.State)
 }
 
 // operatorsOf are the operators of each task.

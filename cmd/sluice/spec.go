@@ -10,6 +10,7 @@ import (
 
 	"sluice/dataflow"
 	"sluice/operators/catalog"
+	"sluice/operators/connect/file"
 	"sluice/specs/xmlspec"
 )
 
@@ -146,15 +147,11 @@ func refuseSharedOutput(g *dataflow.Graph) dataflow.Diagnostics {
 	first := make(map[string]string)
 	for _, op := range g.Operators {
 		p, given := op.Param("path")
-		if op.Type != "writer" || !given || p.Value == "-" || p.Value == "" {
+		if op.Type != file.Writer.Name || !given {
 			continue
 		}
-		path := p.Value
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(g.Dir, path)
-		}
-		path = filepath.Clean(path)
-		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		path := file.OutputPlace(p.Value, g.Dir)
+		if path == "" {
 			continue
 		}
 		if other, ok := first[path]; ok {

@@ -44,7 +44,7 @@ func (p *schedulerProcess) compile(sub *api.Submission, replicas map[string]int)
 	return &service.Compiled{Config: config, Deploy: metaquery.Deploy{
 		Spec: text, File: c.Spec, Dir: sub.Dir, Sets: c.Set, Env: plan.env, Partitions: c.Partitions, Nodes: c.Nodes,
 		Replicas: replicas, Graph: plan.fingerprint(), Limit: c.Limit, Fsync: c.Fsync, Transport: c.Transport,
-	}, Build: builder(c.Limit), OpenSource: func(state string) func(*operators.Context) (operators.Source, error) {
+	}, Build: builder(c.Limit, ""), OpenSource: func(state string) func(*operators.Context) (operators.Source, error) {
 		return openSources(state, sub.Fsync)
 	}}, diags, nil
 }

@@ -22,7 +22,9 @@ type entry struct {
 // entries are all operator types, in the order in which the documentation lists them.
 var entries = []entry{
 	{desc: file.Reader, open: file.OpenReader},
-	{desc: file.Writer, make: func(c *operators.Context, o Options) (operators.Operator, error) { return file.OpenWriter(c, o.Limit) }},
+	{desc: file.Writer, make: func(c *operators.Context, o Options) (operators.Operator, error) {
+		return file.OpenWriter(c, file.WriterOptions{Limit: o.Limit, Owner: o.Owner})
+	}},
 	{desc: operators.Filter, make: plain(operators.NewFilter)},
 	{desc: operators.Map, make: plain(operators.NewMap)},
 	{desc: window.Descriptor, make: plain(window.New)},
@@ -93,6 +95,8 @@ func lookup(operatorType string) *entry {
 type Options struct {
 	// Limit is the most rows that each writer writes; negative: any number.
 	Limit int64
+	// Owner tells the query from all others that may run (file.WriterOptions); "" if outputs are not to be claimed.
+	Owner string
 	// Cluster says that the query runs on several processes, so that the channel of a failover node that
 	// has an address is the active one.
 	Cluster bool

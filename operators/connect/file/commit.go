@@ -150,11 +150,11 @@ func (w *writer) recoverFile(length int64) error {
 	if !isText(w.format) { // rows cannot be added to what is complete
 		return errNotGrowable(tmp.path, w.format)
 	}
-	t, err := openGrowing(tmp.path, length)
+	t, claimed, err := openGrowing(tmp.path, w.owner, length)
 	if err != nil {
 		return err
 	}
-	w.target = t
+	w.target, w.claim = t, claimed
 	w.opts.Header = w.opts.Header && length == 0
 	return w.open()
 }
@@ -167,10 +167,30 @@ type growingTarget struct {
 	named     bool  // the disk has its name
 }
 
-func openGrowing(path string, length int64) (*growingTarget, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+// openClaimed opens a file, makes it if it is not there, and claims it.
+func openClaimed(path, owner string) (*os.File, *claim, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+		if err != nil {
+			return nil, nil, fmt.Errorf("output %q: %w", path, err)
+		}
+		c, err := claimOutput(path, owner)
+		if err != nil {
+			return nil, nil, errors.Join(err, f.Close())
+		}
+		if c.of(f) {
+			return f, c, nil
+		}
+		if err := errors.Join(f.Close(), c.release()); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+func openGrowing(path, owner string, length int64) (*growingTarget, *claim, error) {
+	f, claimed, err := openClaimed(path, owner)
 	if err != nil {
-		return nil, fmt.Errorf("output %q: %w", path, err)
+		return nil, nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && info.Size() < length {
@@ -180,9 +200,9 @@ func openGrowing(path string, length int64) (*growingTarget, error) {
 		err = f.Truncate(length)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, nil, errors.Join(err, f.Close(), claimed.release())
 	}
-	return &growingTarget{f: f, size: length, committed: length}, nil
+	return &growingTarget{f: f, size: length, committed: length}, claimed, nil
 }
 
 // Write writes behind what has been written, whatever else the file has grown by.
@@ -256,13 +276,13 @@ func (w *writer) commitParts(at witness, epoch int64, now bool) ([]byte, bool, e
 // what the commit has of parts that are to be confirmed.
 func (w *writer) recoverParts(epoch int64, at *witness, begun bool, more []byte) (int64, error) {
 	p := w.parts
+	if err := w.claimFolder(); err != nil {
+		return 0, err
+	}
 	if !begun {
 		if err := p.prepare(); err != nil {
 			return 0, err
 		}
-	}
-	if err := os.MkdirAll(p.dir, 0o777); err != nil {
-		return 0, err
 	}
 	if err := p.fence(); err != nil {
 		return 0, err

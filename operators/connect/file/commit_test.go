@@ -19,7 +19,7 @@ func writerOf(t fatal, dir, path, format string, limit int64) *writer {
 	t.Helper()
 	op := &dataflow.Operator{Name: "sink", Desc: Writer, Inputs: []dataflow.Input{{Schema: numberSchema}},
 		Params: []dataflow.Param{{Name: "path", Value: path}, {Name: "format", Value: format}}}
-	w, err := OpenWriter(&operators.Context{Op: op, Counters: &operators.Counters{}, Dir: dir}, limit)
+	w, err := OpenWriter(&operators.Context{Op: op, Counters: &operators.Counters{}, Dir: dir}, WriterOptions{Limit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,7 +349,7 @@ func TestCheckDurable(t *testing.T) {
 		if c.ok {
 			continue
 		}
-		w, err := OpenWriter(&operators.Context{Op: op, Dir: dir}, -1)
+		w, err := OpenWriter(&operators.Context{Op: op, Dir: dir}, WriterOptions{Limit: -1})
 		if err != nil {
 			t.Fatal(err)
 		}

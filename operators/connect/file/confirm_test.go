@@ -42,7 +42,7 @@ func startConfirmed(t fatal, dir, place string) *confirmed {
 func (c *confirmed) open() {
 	op := &dataflow.Operator{Name: "sink", Desc: Writer, Inputs: []dataflow.Input{{Schema: numberSchema}},
 		Params: []dataflow.Param{{Name: "path", Value: "out/"}, {Name: "confirm", Value: c.place}, {Name: "confirm-timeout", Value: "1m"}}}
-	w, err := OpenWriter(&operators.Context{Op: op, Counters: &operators.Counters{}, Dir: c.dir}, -1)
+	w, err := OpenWriter(&operators.Context{Op: op, Counters: &operators.Counters{}, Dir: c.dir}, WriterOptions{Limit: -1})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestConfirmWaits(t *testing.T) {
 func TestConfirmNeedsState(t *testing.T) {
 	op := &dataflow.Operator{Name: "sink", Desc: Writer, Inputs: []dataflow.Input{{Schema: numberSchema}},
 		Params: []dataflow.Param{{Name: "path", Value: "out/"}, {Name: "confirm", Value: "archive/"}}}
-	w, err := OpenWriter(&operators.Context{Op: op, Counters: &operators.Counters{}, Dir: t.TempDir()}, -1)
+	w, err := OpenWriter(&operators.Context{Op: op, Counters: &operators.Counters{}, Dir: t.TempDir()}, WriterOptions{Limit: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,6 +61,29 @@ func (p *parts) prepare() error {
 	return nil
 }
 
+// prepareParts makes the folder ready, unless it is.
+func (w *writer) prepareParts() error {
+	if w.parts.ready {
+		return nil
+	}
+	if err := w.claimFolder(); err != nil {
+		return err
+	}
+	return w.parts.prepare()
+}
+
+// claimFolder makes the folder, and claims it.
+func (w *writer) claimFolder() (err error) {
+	if w.claim != nil {
+		return nil
+	}
+	if err := os.MkdirAll(w.parts.dir, 0o777); err != nil {
+		return err
+	}
+	w.claim, err = claimOutput(w.parts.dir, w.owner)
+	return err
+}
+
 // countingTarget is a target that counts the bytes written to it.
 type countingTarget struct {
 	target
@@ -78,7 +101,7 @@ func (w *writer) beginPart() error {
 	if p.confirm != nil && !w.durable {
 		return &operators.InputError{Err: errors.New("confirm needs state, for it is there that is kept what has been confirmed: run the query with --state DIR")}
 	}
-	if err := p.prepare(); err != nil {
+	if err := w.prepareParts(); err != nil {
 		return err
 	}
 	dir := p.dir
@@ -102,7 +125,7 @@ func (w *writer) beginPart() error {
 // Commit ends parts.
 func (w *writer) endPart(m operators.Mark) error {
 	p := w.parts
-	if err := p.prepare(); err != nil {
+	if err := w.prepareParts(); err != nil {
 		return err
 	}
 	p.last, p.clock = m.Epoch, m.Clock

@@ -59,13 +59,24 @@ type writer struct {
 	// durable is set by Recover: only Commit makes rows visible.
 	durable     bool
 	sync        bool    // the disk must have what is committed
+	owner       string  // in whose name outputs are claimed; "" for none
+	claim       *claim  // of one file that grows, or of the folder
 	lastWitness witness // what Commit has returned last
 	sel         []int32
 	out         batch.Batch
 }
 
-// OpenWriter makes a running writer. It writes at most limit rows, if that is not negative.
-func OpenWriter(ctx *operators.Context, limit int64) (operators.Operator, error) {
+// WriterOptions say what a writer has to know beside the spec.
+type WriterOptions struct {
+	// Limit is the most rows that it writes; negative: any number.
+	Limit int64
+	// Owner tells the query from all others that may run, however often it is started again: its state, say. With one, the
+	// output is claimed, so that no two queries write it. Without one, claims of others hold all the same.
+	Owner string
+}
+
+// OpenWriter makes a running writer.
+func OpenWriter(ctx *operators.Context, opts WriterOptions) (operators.Operator, error) {
 	op := ctx.Op
 	format, err := formatOf(op)
 	if err != nil {
@@ -76,7 +87,10 @@ func OpenWriter(ctx *operators.Context, limit int64) (operators.Operator, error)
 		return nil, err
 	}
 	path := op.Value("path")
-	w := &writer{ctx: ctx, format: format, opts: o, limit: limit}
+	w := &writer{ctx: ctx, format: format, opts: o, limit: opts.Limit}
+	if opts.Owner != "" {
+		w.owner = opts.Owner + "\x00" + op.Name
+	}
 	if strings.HasSuffix(path, "/") {
 		w.parts = &parts{dir: resolvePath(ctx.Dir, path), ending: "." + format}
 		if op.Value("confirm") != "" {
@@ -84,7 +98,7 @@ func OpenWriter(ctx *operators.Context, limit int64) (operators.Operator, error)
 		}
 		return w, err
 	}
-	if w.target, err = openTarget(resolvePath(ctx.Dir, path)); err != nil {
+	if w.target, err = openTarget(resolvePath(ctx.Dir, path), w.owner); err != nil {
 		return nil, err
 	}
 	_, w.stream = w.target.(*plainTarget)
@@ -169,7 +183,8 @@ func (w *writer) EndEpoch(m operators.Mark) error {
 }
 
 // Close implements operators.Closer.
-func (w *writer) Close(commit bool) error {
+func (w *writer) Close(commit bool) (err error) {
+	defer func() { err = errors.Join(err, w.claim.release()) }()
 	if w.parts != nil && w.durable {
 		return w.closeParts(commit)
 	}
@@ -209,7 +224,7 @@ type target interface {
 	abort() error
 }
 
-func openTarget(path string) (target, error) {
+func openTarget(path, owner string) (target, error) {
 	if path == "-" {
 		return &plainTarget{f: os.Stdout}, nil
 	}
@@ -225,7 +240,15 @@ func openTarget(path string) (target, error) {
 		}
 		return &plainTarget{f: f, close: true}, nil
 	}
-	return newFileTarget(real)
+	t, err := newFileTarget(real)
+	if err != nil {
+		return nil, err
+	}
+	t.owner = owner
+	if err := t.free(); err != nil {
+		return nil, errors.Join(err, t.abort())
+	}
+	return t, nil
 }
 
 // linkTarget follows symbolic links, also one to a file that is not there yet.
@@ -262,8 +285,15 @@ func (t *plainTarget) abort() error { return t.commit() }
 
 // fileTarget is a file that has a temporary name until it is complete.
 type fileTarget struct {
-	f    *os.File
-	path string
+	f     *os.File
+	path  string
+	owner string // who may have claimed what is there
+}
+
+// free makes sure that nobody else writes the file that is to be replaced.
+func (t *fileTarget) free() error {
+	c, err := claimOutput(t.path, t.owner)
+	return errors.Join(err, c.release())
 }
 
 func newFileTarget(path string) (*fileTarget, error) {
@@ -295,6 +325,9 @@ func (t *fileTarget) Write(p []byte) (int, error) { return t.f.Write(p) }
 
 func (t *fileTarget) commit() error {
 	err := t.f.Close()
+	if err == nil {
+		err = t.free()
+	}
 	if err == nil {
 		err = os.Rename(t.f.Name(), t.path)
 	}

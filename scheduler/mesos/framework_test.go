@@ -2,6 +2,7 @@ package mesos
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -124,14 +125,21 @@ func simulated(n int) fakemesos.Options {
 func TestWorkersRunOnDistinctAgentsUntilTheyAreKilled(t *testing.T) {
 	b := newBench(t, simulated(3))
 	c := b.query("q", small, ExecutorSpec{Command: "x", Control: "tcp://127.0.0.1:1"})
-	c.Start(make([]dataflow.Resources, 3))
+	capacity := dataflow.Resources{CPUs: 0.001, Mem: 1 << 20}
+	c.Start([]dataflow.Resources{capacity, capacity, capacity})
 	ws := b.running(3)
+	if got := c.Running(); len(got) != 3 || !slices.Contains(got, ws[1].ID) {
+		t.Errorf("%v run", got)
+	}
 	if ws[0].Agent == ws[1].Agent || ws[1].Agent == ws[2].Agent || ws[0].Agent == ws[2].Agent {
 		t.Fatalf("two workers on one agent: %+v", ws)
 	}
 	c.Kill(ws[1].ID)
-	if e := b.end(c); e.ID != ws[1].ID || e.Quick != 0 {
+	if e := b.end(c); e.ID != ws[1].ID || e.Quick != 0 || !e.Capacity.Equal(capacity) {
 		t.Fatalf("%+v has ended, not %s", e, ws[1].ID)
+	}
+	if got := c.Running(); len(got) != 2 || slices.Contains(got, ws[1].ID) {
+		t.Errorf("%v run", got)
 	}
 	if c.Known(ws[1].ID) || !c.Known(ws[0].ID) {
 		t.Error("the wrong worker is known")

@@ -273,44 +273,6 @@ func (c *drainCommand) Run(s streams) error {
 	return c.wait(c.Query, s)
 }
 
-type stopCommand struct {
-	Query string `arg:"" help:"The query's name."`
-	serviceOptions
-}
-
-// Run implements the command.
-func (c *stopCommand) Run(s streams) error {
-	var q api.Query
-	if err := c.call(http.MethodPost, queryPath(c.Query)+"/stop", nil, &q, s); err != nil {
-		return err
-	}
-	if !api.Ended(q.State) {
-		next, err := c.until(c.Query, func(q *api.Query) bool { return api.Ended(q.State) }, "it is being stopped", s)
-		if err != nil {
-			return err
-		}
-		q = *next
-	}
-	if q.State != api.Stopped {
-		return &exitError{exitFailed, strings.TrimRight(fmt.Sprintf("query %q: %s: %s", c.Query, q.State, q.Error), ": ")}
-	}
-	return nil
-}
-
-type resumeCommand struct {
-	Query string `arg:"" help:"The query's name."`
-	Wait  bool   `help:"Wait until the query has ended."`
-	serviceOptions
-}
-
-// Run implements the command.
-func (c *resumeCommand) Run(s streams) error {
-	if err := c.call(http.MethodPost, queryPath(c.Query)+"/resume", nil, nil, s); err != nil || !c.Wait {
-		return err
-	}
-	return c.wait(c.Query, s)
-}
-
 type waitCommand struct {
 	Query   string        `arg:"" help:"The query's name."`
 	Running bool          `help:"Wait until it runs, not until it has ended."`

@@ -33,6 +33,7 @@ type cli struct {
 	List      listCommand      `cmd:"" help:"List the queries of a scheduler."`
 	Show      showCommand      `cmd:"" help:"Print the spec of a query of a scheduler."`
 	Cancel    cancelCommand    `cmd:"" help:"End a query of a scheduler at once."`
+	Scale     scaleCommand     `cmd:"" help:"Give a query of a scheduler another number of workers or partitions."`
 	Stop      stopCommand      `cmd:"" help:"End a query of a scheduler at a checkpoint, from which it can be resumed."`
 	Resume    resumeCommand    `cmd:"" help:"Go on with a query of a scheduler that was stopped or has failed."`
 	Wait      waitCommand      `cmd:"" help:"Wait until a query of a scheduler has ended."`

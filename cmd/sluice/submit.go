@@ -81,7 +81,7 @@ func (c *submitCommand) Run(s streams) error {
 	return nil
 }
 
-// replace replaces a query by the submission, and tells what has become of its state.
+// replace replaces the query of its name by the submission.
 func (c *submitCommand) replace(sub *api.Submission, s streams) (*api.Query, error) {
 	name := sub.Name
 	if name == "" {
@@ -90,12 +90,17 @@ func (c *submitCommand) replace(sub *api.Submission, s streams) (*api.Query, err
 			return nil, err
 		}
 	}
+	return c.edit(name, sub, c.AllowDrop, s)
+}
+
+// edit replaces a query by the submission, and tells what has become of its state.
+func (o *serviceOptions) edit(name string, sub *api.Submission, allowDrop bool, s streams) (*api.Query, error) {
 	path := queryPath(name)
-	if c.AllowDrop {
+	if allowDrop {
 		path += "?allowDrop=true"
 	}
 	q := &api.Query{}
-	if err := c.call(http.MethodPut, path, sub, q, s); err != nil {
+	if err := o.call(http.MethodPut, path, sub, q, s); err != nil {
 		return nil, err
 	}
 	printProblems(q.Diagnostics, s)
@@ -106,7 +111,7 @@ func (c *submitCommand) replace(sub *api.Submission, s streams) (*api.Query, err
 	asked := q.Edit.Asked
 	if q.Edit.State == api.EditPending {
 		fmt.Fprintf(s.err, "the edit of query %q is under way\n", name)
-		next, err := c.until(name, func(q *api.Query) bool { return q.Edit == nil || q.Edit.State != api.EditPending }, "the edit goes on", s)
+		next, err := o.until(name, func(q *api.Query) bool { return q.Edit == nil || q.Edit.State != api.EditPending }, "the edit goes on", s)
 		if err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ import (
 
 const (
 	mostAlerts      = 20
-	mostEvents      = 50               // of a query that are stored
+	mostEvents      = 100              // of a query that are stored
 	alertPause      = 10 * time.Second // before the same text is an event again
 	checkpointPause = time.Second      // between two events of checkpoints
 )

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // What one operator may need at most.
@@ -125,7 +126,7 @@ func ParseAttributes(text string) (list []Attribute, errs []*AttributeError) {
 		a := Attribute{strings.TrimSpace(name), strings.TrimSpace(value)}
 		i, found := slices.BinarySearchFunc(list, a.Name, func(b Attribute, name string) int { return cmp.Compare(b.Name, name) })
 		switch {
-		case !ok || a.Name == "" || a.Value == "":
+		case !ok || a.Name == "" || a.Value == "" || strings.ContainsFunc(part, unicode.IsControl):
 			errs = append(errs, &AttributeError{begin, fmt.Sprintf("%s is not an attribute such as rack=r1", quote(strings.TrimSpace(part)))})
 		case found:
 			errs = append(errs, &AttributeError{begin, fmt.Sprintf("attribute %s is there twice; a machine has one value of it", quote(a.Name))})

@@ -58,6 +58,21 @@ func TestParseNumbers(t *testing.T) {
 	}
 }
 
+func TestParseAttributes(t *testing.T) {
+	list, errs := dataflow.ParseAttributes(" zone = a=b,rack=r1 ,disk=solid state")
+	if want := "[{disk solid state} {rack r1} {zone a=b}]"; len(errs) > 0 || fmt.Sprint(list) != want {
+		t.Errorf("%v, errors %v, not %s", list, errs, want)
+	}
+	list, errs = dataflow.ParseAttributes("rack=r1, ,=x,y=,rack=r1,a\nb=c,z=1")
+	var at []int
+	for _, err := range errs {
+		at = append(at, err.Offset)
+	}
+	if want := "[9 10 13 16 24]"; fmt.Sprint(at) != want || fmt.Sprint(list) != "[{rack r1} {z 1}]" {
+		t.Errorf("%v, errors at %v, not %s: %v", list, at, want, errs)
+	}
+}
+
 func TestTogether(t *testing.T) {
 	attributes := func(text string) []dataflow.Attribute {
 		list, errs := dataflow.ParseAttributes(text)

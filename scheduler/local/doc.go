@@ -9,7 +9,11 @@ Package local runs a query on worker processes of this machine.
 # What it does
 
 Cluster starts and ends the processes, for the shell of the query (package shell). A worker that dies is
-replaced. If several in a row end within two seconds of their start, the pauses before the next start grow.
+replaced. If several in a row end within two seconds of their start, or say that they cannot run the query, the pauses
+before the next start grow.
+
+All workers have what this machine has: a worker counts as having whatever tasks that need resources are to find there, and
+nothing is checked.
 
 Workers end with their parent, however that ends: the system kills them. Their standard streams are those
 of the parent, so "-" in a spec is the parent's.

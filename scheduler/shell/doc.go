@@ -15,10 +15,14 @@ be recorded, the core is given up and another one is made from what was saved la
 
 A worker that ends is replaced. If five in a row end soon after their start and none has ever been able to
 run tasks, Run gives up; so it does if the first worker that answers cannot run the query. Later such
-workers are killed. What is said of the end of a worker that nobody here has killed is told to users.
+workers are replaced, after the pauses of the Cluster; users are told of the first, and every ten minutes if it goes on
+so. What is said of the end of a worker that nobody here has killed is told to users.
 
 A worker of another release, which speaks another version of the messages, is not misread. One that an earlier scheduler
 has started is killed and replaced; if others that take its place speak so too, the query cannot run.
+
+With Options.Adopt the core is made when all workers have been heard that the Cluster has and that can be heard, but after
+three seconds at the latest. Each core is told of all workers that are up, and of what they were started with.
 
 # How it ends
 

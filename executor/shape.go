@@ -61,6 +61,17 @@ func (s Shape) Of(operator string) string {
 	return operator
 }
 
+// Unmovable is UnmovableOf for a query of which there is state of every operator.
+func (s Shape) Unmovable() map[string]int {
+	replicas := map[string]int{}
+	for _, op := range s.Operators {
+		if op.Stateful && !op.Keyed {
+			replicas[op.Of] = max(replicas[op.Of], op.Replicas, 1)
+		}
+	}
+	return replicas
+}
+
 func (o *ShapeOperator) origin() stateOrigin {
 	return stateOrigin{
 		Of: o.Of, Key: o.Key, Stage: o.Stage, Groups: dataflow.GroupRange{First: o.First, End: o.End}, Keyed: o.Keyed, Replicas: o.Replicas,

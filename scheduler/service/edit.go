@@ -333,6 +333,9 @@ func (s *Service) Replace(ctx context.Context, name string, sub *api.Submission,
 
 // begins stores an edit, and starts a query that does not run.
 func (q *query) begins(ctx context.Context, e *edited) (*query, error) {
+	if err := q.foresee(e); err != nil {
+		return nil, err
+	}
 	if rec := q.record(); api.Resumable(rec.State) {
 		e.Failure, e.Stopped = rec.Error, rec.State == api.Stopped
 		return q.r.revive(ctx, q, func(r *record) { r.Edit = e })

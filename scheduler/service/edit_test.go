@@ -132,6 +132,9 @@ func TestReplace(t *testing.T) {
 	if _, err := b.Replace(t.Context(), "versions", lossy, false); code(err) != api.BadEdit || !strings.Contains(err.Error(), `operator "total": it had`) {
 		t.Errorf("error %v", err)
 	}
+	if now, err := b.Query(t.Context(), "versions"); err != nil || now.State != api.Running || now.Edit == nil || now.Edit.State != api.EditDone {
+		t.Errorf("it was stopped for that: %+v, error %v", now, err)
+	}
 	elsewhere := version(s, 4)
 	elsewhere.Spec = strings.Replace(elsewhere.Spec, "out.csv", "other.csv", 1)
 	if _, err := b.Replace(t.Context(), "versions", elsewhere, false); code(err) != api.BadEdit || !strings.Contains(err.Error(), "have been committed") {

@@ -1,0 +1,38 @@
+package service
+
+import (
+	"sluice/executor"
+	"sluice/scheduler/api"
+)
+
+// foresee refuses an edit that would lose state, before the query is stopped for it. What it lets pass may still be
+// refused when there is the state to look at.
+func (q *query) foresee(e *edited) error {
+	rec := q.record()
+	if e.AllowDrop || rec.Shape == nil || rec.Submission.Checkpoint == "off" || !q.watch.completes() {
+		return nil // nothing is lost, or it is told later
+	}
+	old, err := q.compile(rec.Submission, rec.Replicas)
+	if err != nil || old.Deploy.Graph != rec.Graph {
+		return nil // the edit may be what it needs
+	}
+	next, err := q.compile(e.Submission, rec.Shape.Unmovable())
+	if err != nil {
+		return api.Errorf(api.BadEdit, "%v", err)
+	}
+	change, err := executor.Foresee(old.Config.Query, next.Config.Query, next.Build)
+	if err == nil {
+		err = (&converted{}).changed(change, false)
+	}
+	if err != nil {
+		return api.Errorf(api.BadEdit, "%v", err)
+	}
+	return nil
+}
+
+// completes tells whether a checkpoint has been completed, so that there is state of all operators.
+func (w *watch) completes() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.checkpoint > 0
+}

@@ -137,6 +137,11 @@ func (o *serviceOptions) until(name string, so func(*api.Query) bool, otherwise 
 // wait waits until a query has ended. That it has not finished is an error.
 func (o *serviceOptions) wait(name string, s streams) error {
 	q, err := o.until(name, func(q *api.Query) bool { return api.Ended(q.State) }, "it goes on", s)
+	if err == nil {
+		for _, o := range q.Operators {
+			reportOperator(s.err, &o)
+		}
+	}
 	if err == nil && q.State != api.Finished {
 		err = &exitError{exitFailed, strings.TrimRight(fmt.Sprintf("query %q: %s: %s", name, q.State, q.Error), ": ")}
 	}

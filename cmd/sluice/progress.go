@@ -12,6 +12,7 @@ import (
 	"sluice/dataflow/batch"
 	"sluice/executor"
 	"sluice/operators/value"
+	"sluice/scheduler/api"
 )
 
 // progress keeps one line on a terminal up to date while a query runs.
@@ -56,7 +57,7 @@ func (p *progress) stop() {
 
 func progressLine(s executor.Stats, d time.Duration) string {
 	read, written := rowCounts(s)
-	line := fmt.Sprintf("%s read (%s), %d written", count(read, "row"), rate(read, d), written)
+	line := fmt.Sprintf("%s read (%s), %d written", api.Count(read, "row"), rate(read, d), written)
 	if s.Watermark != batch.MinWatermark && s.Watermark != batch.MaxWatermark {
 		line += ", watermark " + string(value.AppendTimestamp(nil, s.Watermark))
 	}

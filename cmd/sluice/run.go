@@ -16,6 +16,7 @@ import (
 	"sluice/executor"
 	"sluice/operators"
 	"sluice/operators/catalog"
+	"sluice/scheduler/api"
 )
 
 type runCommand struct {
@@ -184,35 +185,20 @@ func runError(err error) error {
 // reportRows warns of rows that were passed over.
 func reportRows(w io.Writer, s executor.Stats) {
 	for _, o := range s.Operators {
-		if o.Skipped > 0 {
-			fmt.Fprintf(w, "warning: operator %q: %s skipped\n", o.Op.Name, count(o.Skipped, "bad row"))
-		}
-		if o.Dead > 0 {
-			fmt.Fprintf(w, "warning: operator %q: %s sent to the output \"errors\"\n", o.Op.Name, count(o.Dead, "bad row"))
-		}
-		if o.Lost > 0 {
-			fmt.Fprintf(w, "warning: operator %q: %s that had been read before cannot be read again, for the input is not a file; what they would have added is lost\n", o.Op.Name, count(o.Lost, "row"))
-		}
-		if o.Gaps > 0 {
-			fmt.Fprintf(w, "warning: operator %q: the input that was being read is gone, has been cut, or is a pipe from which more had been read than was kept; what it had there is missing\n", o.Op.Name)
-		}
-		if o.Late > 0 {
-			fmt.Fprintf(w, "warning: operator %q: %s dropped; a larger watermark-delay or allowed-lateness would keep more\n", o.Op.Name, count(o.Late, "late row"))
-		}
+		reportOperator(w, &api.Operator{Name: o.Op.Name, Skipped: o.Skipped, Dead: o.Dead, Lost: o.Lost, Gaps: o.Gaps, Late: o.Late})
 	}
 }
 
-func count(n int64, what string) string {
-	if n != 1 {
-		what += "s"
+func reportOperator(w io.Writer, o *api.Operator) {
+	for _, text := range o.PassedOver() {
+		fmt.Fprintln(w, "warning:", text)
 	}
-	return fmt.Sprintf("%d %s", n, what)
 }
 
 // summary is the one line that ends a run.
 func summary(s executor.Stats, d time.Duration) string {
 	read, written := rowCounts(s)
-	return fmt.Sprintf("%s read, %d written in %s (%s)", count(read, "row"), written, roundDuration(d), rate(read, d))
+	return fmt.Sprintf("%s read, %d written in %s (%s)", api.Count(read, "row"), written, roundDuration(d), rate(read, d))
 }
 
 // rowCounts are the rows that the sources have read and the sinks have written.

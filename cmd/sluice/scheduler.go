@@ -210,7 +210,7 @@ func (p *schedulerProcess) serve(ctx, now context.Context) (err error) {
 	defer control.Close()
 	svc := service.New(service.Options{
 		Store: kept, StateRoot: filepath.Join(p.c.StateRoot, "queries"), Clusters: clusters.open, Transport: control,
-		Compile: p.compile, Catalog: catalog.Operators, URL: url, Log: p.log,
+		Compile: p.compile, Catalog: catalog.Operators, URL: url, Cluster: withoutPassword(p.c.Cluster), Log: p.log,
 	})
 	server := api.NewServer(api.NewHandler(api.Options{Backend: svc, Auth: p.auth, Log: p.log, Extra: clusters.extra}), p.log)
 	server.TLSConfig = p.tls
@@ -249,6 +249,15 @@ func (p *schedulerProcess) listen(server *http.Server, l net.Listener) error {
 		return nil
 	}
 	return err
+}
+
+// withoutPassword is an address for others to see.
+func withoutPassword(address string) string {
+	scheme, rest, ok := strings.Cut(address, "://")
+	if i := strings.LastIndex(rest, "@"); ok && i >= 0 {
+		return scheme + "://" + rest[i+1:]
+	}
+	return address
 }
 
 // url is the address of the API for others.

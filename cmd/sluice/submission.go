@@ -2,12 +2,17 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"sluice/dataflow"
 	"sluice/executor"
 	"sluice/metaquery"
 	"sluice/operators"
+	"sluice/operators/connect/file"
 	"sluice/scheduler/api"
 	"sluice/scheduler/service"
 )
@@ -37,16 +42,43 @@ func (p *schedulerProcess) compile(sub *api.Submission, replicas map[string]int)
 	if found := undurable(plan); len(found) > 0 {
 		return nil, append(diags, found...), nil
 	}
+	outputs, found := outputsOf(plan)
+	if len(found) > 0 {
+		return nil, append(diags, found...), nil
+	}
 	config, err := c.config(plan)
 	if err != nil {
 		return nil, append(diags, inputDiagnostic(err)), nil
 	}
-	return &service.Compiled{Config: config, Deploy: metaquery.Deploy{
+	return &service.Compiled{Config: config, Outputs: outputs, Deploy: metaquery.Deploy{
 		Spec: text, File: c.Spec, Dir: sub.Dir, Sets: c.Set, Env: plan.env, Partitions: c.Partitions, Nodes: c.Nodes,
 		Replicas: replicas, Graph: plan.fingerprint(), Limit: c.Limit, Fsync: c.Fsync, Transport: c.Transport,
 	}, Build: builder(c.Limit, ""), OpenSource: func(state string) func(*operators.Context) (operators.Source, error) {
 		return openSources(state, sub.Fsync)
 	}}, diags, nil
+}
+
+// outputsOf are the files and folders that a query writes. A folder that a file should be in, and that is not there, is an
+// error.
+func outputsOf(p *plan) ([]service.Output, dataflow.Diagnostics) {
+	var list []service.Output
+	var diags dataflow.Diagnostics
+	for _, op := range p.final.Operators {
+		if op.Type != file.Writer.Name {
+			continue
+		}
+		path := op.Value("path")
+		place := file.OutputPlace(path, p.final.Dir)
+		if place == "" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Dir(place)); !strings.HasSuffix(path, "/") && errors.Is(err, fs.ErrNotExist) {
+			diags = append(diags, dataflow.Diagnostic{Pos: op.Pos, Operator: op.Name, Message: fmt.Sprintf("output %q: there is no folder %q", path, filepath.Dir(place))})
+			continue
+		}
+		list = append(list, service.Output{Operator: op.Name, Place: place})
+	}
+	return list, diags
 }
 
 // inputDiagnostic says which source cannot be opened, and why.

@@ -34,6 +34,7 @@ type edited struct {
 	Submission *api.Submission `json:"submission"`
 	AllowDrop  bool            `json:"allowDrop,omitempty"`
 	Asked      time.Time       `json:"asked"`
+	Outputs    []Output        `json:"outputs,omitempty"` // that it is to have
 	// What the query was before, to be that again if the edit is refused.
 	Failure string `json:"failure,omitempty"`
 	Stopped bool   `json:"stopped,omitempty"`
@@ -250,7 +251,7 @@ func (q *query) become(a *attempt, n *converted) error {
 	n.report.Ended = &now
 	err := q.change(q.r.ctx, func(r *record) {
 		r.Submission, r.Graph, r.Shape, r.Replicas = n.submission, n.compiled.Deploy.Graph, shapeOf(n.compiled), n.replicas
-		r.Core, r.Edit, r.LastEdit = core, nil, &n.report
+		r.Core, r.Edit, r.LastEdit, r.Outputs = core, nil, &n.report, n.compiled.Outputs
 	})
 	if err != nil {
 		return err
@@ -314,8 +315,17 @@ func (s *Service) Replace(ctx context.Context, name string, sub *api.Submission,
 	if named.Name != "" && named.Name != name {
 		return nil, api.Errorf(api.BadRequest, "the query is called %q and cannot be called %q", name, named.Name)
 	}
+	if q.damaged != nil {
+		return nil, api.Errorf(api.QueryEnded, "query %q: %v", name, q.damaged)
+	}
 	named.Name = q.record().Submission.Name
-	own, _, diags, err := r.check(&named)
+	own, c, diags, err := r.check(&named)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	err = r.free(q, c.Outputs)
+	r.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
@@ -324,7 +334,7 @@ func (s *Service) Replace(ctx context.Context, name string, sub *api.Submission,
 		d.Edit, d.Diagnostics = nil, api.Diagnostics(diags) // there is nothing to do
 		return d, nil
 	}
-	e := &edited{Submission: own, AllowDrop: allowDrop, Asked: time.Now().UTC()}
+	e := &edited{Submission: own, AllowDrop: allowDrop, Asked: time.Now().UTC(), Outputs: c.Outputs}
 	if q, err = q.begins(ctx, e); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,8 @@ type history struct {
 	Reports  map[string]metaquery.Report         `json:"reports,omitempty"` // their counts alone
 	Alerts   []api.Alert                         `json:"alerts,omitempty"`
 	Events   []api.Event                         `json:"events,omitempty"`
+	// Operators are those of what ran last, with all that is counted of them, for when it runs no more.
+	Operators []api.Operator `json:"operators,omitempty"`
 }
 
 func historyPath(id string) string { return queryPath(id) + "/history" }
@@ -29,6 +31,9 @@ const (
 	historyPause = 50 * time.Millisecond  // between two of any
 	historyLook  = 500 * time.Millisecond // between two looks at all queries
 )
+
+// unkept is the version of a history that cannot be stored.
+const unkept = -1
 
 // keeping is when the history of a query was stored.
 type keeping struct {
@@ -43,7 +48,7 @@ func (w *watch) history() history {
 	w.changed, w.kept = false, time.Now()
 	h := history{
 		Restarts: w.restarts, Sums: maps.Clone(w.sums), Reports: map[string]metaquery.Report{}, Alerts: slices.Clone(w.alerts),
-		Events: slices.Clone(w.events),
+		Events: slices.Clone(w.events), Operators: w.operators(),
 	}
 	for task, r := range w.reports {
 		h.Reports[task] = metaquery.Report{From: r.From, Seq: r.Seq, Base: r.Base, Begun: r.Begun, Cut: r.Cut, Operators: r.Operators, Passed: r.Passed}
@@ -55,7 +60,7 @@ func (w *watch) history() history {
 func (w *watch) restore(h *history, version int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.restarts, w.alerts, w.events, w.stored = h.Restarts, h.Alerts, h.Events, version
+	w.restarts, w.alerts, w.events, w.stored, w.ran = h.Restarts, h.Alerts, h.Events, version, h.Operators
 	maps.Copy(w.sums, h.Sums)
 	maps.Copy(w.reports, h.Reports)
 }
@@ -70,15 +75,20 @@ func (w *watch) due() bool {
 // readHistory reads what is stored of a query. What cannot be read is left out: nothing depends on it.
 func (q *query) readHistory() error {
 	text, version, err := q.r.store.Get(q.r.ctx, historyPath(q.id))
-	if errors.Is(err, store.ErrNotFound) {
+	var h history
+	switch {
+	case errors.Is(err, store.ErrNotFound):
 		return nil
+	case errors.Is(err, store.ErrDamaged):
+		version = unkept // nothing can be stored in its place
+	case err != nil:
+		return err
+	default:
+		err = json.Unmarshal(text, &h)
 	}
 	if err != nil {
-		return err
-	}
-	var h history
-	if err := json.Unmarshal(text, &h); err != nil {
-		q.r.s.o.Log.Warn("what is stored of the history of a query cannot be read", "query", q.rec.Name, "error", err)
+		h = history{}
+		q.r.s.o.Log.Warn("what is stored of the history of a query cannot be read, and is left out", "query", q.rec.Name, "value", historyPath(q.id), "error", err)
 	}
 	q.watch.restore(&h, version)
 	return nil
@@ -93,6 +103,9 @@ func (q *query) keep(ctx context.Context) {
 		q.watch.mu.Lock()
 		version := q.watch.stored
 		q.watch.mu.Unlock()
+		if version == unkept {
+			return
+		}
 		if version, err = q.r.put(ctx, historyPath(q.id), text, version); err == nil {
 			q.watch.mu.Lock()
 			q.watch.stored = version

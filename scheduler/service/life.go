@@ -50,6 +50,12 @@ func (s *Service) Resume(ctx context.Context, name string) (*api.Query, error) {
 	switch state := q.state(); {
 	case !api.Ended(state):
 		return nil, api.Errorf(api.QueryExists, "query %q runs: it is %s", name, state)
+	case q.damaged != nil:
+		next, err := s.repaired(q)
+		if err != nil {
+			return nil, err
+		}
+		return next.describe(), nil
 	case !api.Resumable(state):
 		return nil, api.Errorf(api.QueryEnded, "query %q is %s, and nothing is left of its state; submit it again", name, state)
 	}
@@ -71,7 +77,11 @@ func (r *reign) revive(ctx context.Context, q *query, f func(*record)) (*query, 
 	defer release()
 	r.mu.Lock()
 	running := r.running()
+	err = r.free(q, q.record().Outputs)
 	r.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
 	if running >= r.s.o.MaxQueries {
 		return nil, api.Errorf(api.TooMany, "%d queries run already", running)
 	}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -114,6 +115,14 @@ func (m *mesosClusters) About() string {
 		masters = "found through ZooKeeper"
 	}
 	return fmt.Sprintf("mesos: framework %s, masters %s, %s", id, masters, state)
+}
+
+// Connected says why nothing can be launched at the moment; nil if it can.
+func (m *mesosClusters) Connected() error {
+	if _, up := m.framework.ID(); !up {
+		return errors.New("not connected to a Mesos master: queries are taken, and wait; those that run go on")
+	}
+	return nil
 }
 
 // Workers implements Clusters.

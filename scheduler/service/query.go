@@ -33,6 +33,8 @@ type query struct {
 	saving sync.Mutex // held while the record is changed and stored
 	keeps  sync.Mutex // held while the history is stored
 
+	damaged error // why its record cannot be read; nil if it can
+
 	mu      sync.Mutex
 	rec     record
 	version int64 // of the record in the store
@@ -77,6 +79,9 @@ func (q *query) state() string {
 func (q *query) change(ctx context.Context, f func(r *record)) error {
 	q.saving.Lock()
 	defer q.saving.Unlock()
+	if q.damaged != nil {
+		return q.damaged
+	}
 	q.mu.Lock()
 	next, version := q.rec, q.version
 	q.mu.Unlock()
@@ -376,6 +381,7 @@ func (q *query) finish(e *ending) {
 		case <-time.After(retryFirst):
 		}
 	}
+	q.watch.passedOver()
 	kind, text := api.EventFinished, "the query has finished"
 	switch e.state {
 	case api.Failed:

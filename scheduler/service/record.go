@@ -40,6 +40,7 @@ type record struct {
 	Ended      time.Time       `json:"ended,omitzero"`
 	Dir        string          `json:"dir"` // shared state directory
 
+	Outputs  []Output        `json:"outputs,omitempty"`  // of what runs
 	Shape    *executor.Shape `json:"shape,omitempty"`    // of what runs
 	Replicas map[string]int  `json:"replicas,omitempty"` // of operators that have another number than the submission says
 	Core     int64           `json:"core,omitempty"`     // which record of a core counts

@@ -2,7 +2,6 @@ package service
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,17 +79,26 @@ func (r *reign) begin() error {
 	r.over.Go(r.keep)
 	r.s.event(api.EventLeader, "", nil, "the scheduler at %s leads, term %d", r.s.o.URL, r.term)
 	for _, q := range r.all() {
-		switch q.state() {
-		case api.Finished, api.Cancelled:
-			removeState(r.s.o.Log, q.record().Dir) // an earlier leader may not have come to it
-			close(q.over)
-		case api.Failed, api.Stopped:
-			close(q.over)
-		default:
-			r.start(q)
-		}
+		r.takeOver(q)
 	}
+	r.sweep()
 	return nil
+}
+
+// takeOver goes on with a query as it is stored.
+func (r *reign) takeOver(q *query) {
+	switch q.state() {
+	case api.Finished, api.Cancelled:
+		removeState(r.s.o.Log, q.record().Dir) // an earlier leader may not have come to it
+		close(q.over)
+	case api.Failed, api.Stopped:
+		close(q.over)
+	default:
+		r.start(q)
+	}
+	if q.damaged != nil {
+		q.watch.event(api.EventFailed, nil, "the query has failed: %v", q.damaged)
+	}
 }
 
 // end waits until nothing runs here any more.
@@ -119,11 +127,11 @@ func (r *reign) load() ([]string, error) {
 		}
 		if other := r.queries[q.rec.Name]; other != nil {
 			// Its successor was stored, and it has not been forgotten yet.
-			if other.rec.Submitted.After(q.rec.Submitted) {
+			if newer(other.id, q.id) {
 				q, other = other, q
 			}
 			if err := r.forget(other); err != nil {
-				return nil, err
+				r.s.o.Log.Warn("an earlier query of a name cannot be forgotten", "query", other.rec.Name, "id", other.id, "error", err)
 			}
 		}
 		r.queries[q.rec.Name] = q
@@ -146,17 +154,23 @@ func (r *reign) load() ([]string, error) {
 // read reads a query; nil if nothing but the record of a core is left of it.
 func (r *reign) read(id string) (*query, error) {
 	text, version, err := r.store.Get(r.ctx, queryPath(id))
-	if errors.Is(err, store.ErrNotFound) {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
 		return nil, nil
-	}
-	if err != nil {
+	case errors.Is(err, store.ErrDamaged):
+		return r.damagedQuery(id, err), nil
+	case err != nil:
 		return nil, err
 	}
 	q := newQuery(r, id)
-	q.version = version
-	if err := json.Unmarshal(text, &q.rec); err != nil || q.rec.Submission == nil {
-		return nil, fmt.Errorf("what is stored of query %s cannot be read: %w", id, cmp.Or(err, errors.New("it has no submission")))
+	err = json.Unmarshal(text, &q.rec)
+	if err == nil {
+		err = q.rec.check(id)
 	}
+	if err != nil {
+		q = r.damagedQuery(id, err)
+	}
+	q.version = version
 	return q, nil
 }
 
@@ -217,6 +231,9 @@ func (r *reign) add(q *query) (before *query, err error) {
 	if running := r.running(); running >= r.s.o.MaxQueries {
 		return nil, api.Errorf(api.TooMany, "%d queries run already", running)
 	}
+	if err := r.free(q, q.rec.Outputs); err != nil {
+		return nil, err
+	}
 	r.queries[q.rec.Name] = q
 	return before, nil
 }
@@ -261,7 +278,7 @@ const mostEnded = 200
 // prune forgets the queries that ended first if there are too many that have ended.
 func (r *reign) prune() {
 	ended := r.all()
-	ended = slices.DeleteFunc(ended, func(q *query) bool { return !api.Ended(q.state()) || q.state() == api.Stopped })
+	ended = slices.DeleteFunc(ended, func(q *query) bool { return !api.Ended(q.state()) || q.state() == api.Stopped || q.damaged != nil })
 	slices.SortFunc(ended, func(a, b *query) int { return a.record().Ended.Compare(b.record().Ended) })
 	for _, q := range ended[:max(0, len(ended)-mostEnded)] {
 		if err := r.forget(q); err != nil {

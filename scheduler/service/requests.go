@@ -133,6 +133,9 @@ func (s *Service) Submission(_ context.Context, name string) (*api.Submission, e
 	if err != nil {
 		return nil, err
 	}
+	if q.damaged != nil {
+		return nil, api.Errorf(api.QueryEnded, "query %q: %v", name, q.damaged)
+	}
 	return q.record().Submission, nil
 }
 

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,8 @@ type Options struct {
 	Catalog dataflow.Catalog
 	// URL is where others find the API of this scheduler.
 	URL string
+	// Cluster describes the cluster for as long as this scheduler does not lead.
+	Cluster string
 	// MaxQueries is how many queries may run at a time. Default 1000.
 	MaxQueries int
 	Log        *slog.Logger
@@ -44,6 +47,8 @@ type Options struct {
 type Compiled struct {
 	Config scheduler.Config
 	Deploy metaquery.Deploy
+	// Outputs are the files and folders that the sinks write. No two queries that run have one in common.
+	Outputs []Output
 	// Build and OpenSource are those of the workers, for an edit: the sources and sinks are tried here before any
 	// worker has them. state is the state directory.
 	Build      executor.Builder
@@ -62,6 +67,7 @@ type Service struct {
 
 	mu    sync.Mutex
 	reign *reign // nil while another one leads
+	fails error  // why the last attempt to lead has failed; nil if it has not
 }
 
 // New makes a Service, which does nothing before Run.
@@ -84,6 +90,9 @@ func (s *Service) Run(ctx, now context.Context) {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
+		s.mu.Lock()
+		s.fails = err
+		s.mu.Unlock()
 		s.o.Log.Warn("this scheduler cannot lead", "error", err)
 		select {
 		case <-ctx.Done():
@@ -102,7 +111,7 @@ func (s *Service) lead(ctx, now context.Context) error {
 	err = r.begin()
 	if err == nil {
 		s.mu.Lock()
-		s.reign = r
+		s.reign, s.fails = r, nil
 		s.mu.Unlock()
 		s.o.Log.Info("this scheduler leads", "term", l.Term())
 		<-r.ctx.Done()
@@ -170,22 +179,38 @@ func (s *Service) Events() *api.Ring { return s.ring }
 func (s *Service) Health(ctx context.Context) api.Health {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	h := api.Health{Status: "standby", Store: "ok"}
+	h := api.Health{Status: api.StatusStandby, Store: "ok", Cluster: s.o.Cluster}
+	trouble := func(format string, args ...any) {
+		h.Status = api.StatusTrouble
+		h.Reason = cmp.Or(h.Reason, fmt.Sprintf(format, args...))
+	}
 	url, err := s.o.Store.Leader(ctx)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		h.Status, h.Store = "trouble", err.Error()
+		h.Store = err.Error()
 		if errors.Is(err, context.DeadlineExceeded) {
 			h.Store = fmt.Sprintf("the store has not answered for %v", askTime)
 		}
+		trouble("%s", h.Store)
 	}
 	h.URL = string(url)
 	r, err := s.leads()
 	if err != nil {
+		s.mu.Lock()
+		fails := s.fails
+		s.mu.Unlock()
+		if other := h.URL != "" && h.URL != s.o.URL; fails != nil && !other {
+			trouble("this scheduler cannot lead: %v", fails)
+		}
 		return h
 	}
 	h.Leader, h.Term, h.Cluster, h.URL = true, r.term, r.clusters.About(), s.o.URL
-	if h.Store == "ok" {
-		h.Status = "ok"
+	if h.Status != api.StatusTrouble {
+		h.Status = api.StatusOK
+	}
+	if c, ok := r.clusters.(interface{ Connected() error }); ok {
+		if err := c.Connected(); err != nil {
+			trouble("%v", err)
+		}
 	}
 	for _, q := range r.all() {
 		if !api.Ended(q.state()) {

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -22,6 +21,7 @@ import (
 	"sluice/metaquery"
 	"sluice/operators"
 	"sluice/operators/catalog"
+	"sluice/operators/connect/file"
 	"sluice/scheduler"
 	"sluice/scheduler/api"
 	"sluice/scheduler/local"
@@ -161,8 +161,14 @@ func (b *bench) compile(s *api.Submission, _ map[string]int) (*Compiled, dataflo
 	if err != nil || diags.HasErrors() {
 		return nil, diags, err
 	}
+	var outputs []Output
+	for _, op := range p.Graph.Operators {
+		if op.Type == file.Writer.Name {
+			outputs = append(outputs, Output{op.Name, file.OutputPlace(op.Value("path"), s.Dir)})
+		}
+	}
 	return &Compiled{
-		Build: build, OpenSource: func(string) func(*operators.Context) (operators.Source, error) { return catalog.OpenSource },
+		Outputs: outputs, Build: build, OpenSource: func(string) func(*operators.Context) (operators.Source, error) { return catalog.OpenSource },
 		Config: scheduler.Config{Query: p, Every: 5, Flight: 3, Interval: 10_000, Checkpoints: true, Workers: s.Workers},
 		Deploy: metaquery.Deploy{
 			Spec: []byte(s.Spec), File: s.File, Dir: s.Dir, Partitions: 1, Nodes: s.Workers, Graph: p.Graph.Statements(dataflow.TermOptions{Params: true}) + p.Text(), Limit: -1,
@@ -477,37 +483,5 @@ func TestPanic(t *testing.T) {
 	var none *query
 	if err := guarded(func() error { return errors.New(none.id) }); err == nil || !strings.Contains(err.Error(), "a fault in the program") {
 		t.Errorf("error %v", err)
-	}
-}
-
-// TestDamagedRecord: what is stored and cannot be read keeps a scheduler from leading, and is told.
-func TestDamagedRecord(t *testing.T) {
-	root := t.TempDir()
-	kept, err := store.OpenDir(filepath.Join(root, "store"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer kept.Close()
-	for id, value := range map[string]any{"a.1.1": "text", "b.1.2": record{Name: "b"}} {
-		text, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		version, err := kept.Put(t.Context(), queryPath(id), text, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := kept.Lead(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := newReign(t.Context(), t.Context(), New(Options{Store: kept}), l)
-		if err := r.begin(); err == nil || !strings.Contains(err.Error(), id) {
-			t.Errorf("error %v", err)
-		}
-		r.end()
-		if err := errors.Join(l.Resign(), kept.Delete(t.Context(), queryPath(id), version)); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

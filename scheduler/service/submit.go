@@ -38,12 +38,12 @@ func (s *Service) Submit(ctx context.Context, sub *api.Submission) (*api.Query, 
 		name = own.Name
 	}
 	if !possibleName.MatchString(name) {
-		return nil, api.Errorf(api.BadRequest, "a query cannot be called %q: a name has up to 64 letters, digits, \"-\", \"_\" and \".\", and begins with a letter or a digit; choose one with name", name)
+		return nil, api.Errorf(api.BadRequest, "a query cannot be called %q: a name has up to 64 letters, digits, \"-\", \"_\" and \".\", and begins with a letter or a digit; give it another one (name; sluice submit --name)", name)
 	}
 	q := newQuery(r, r.newID(name))
 	q.rec = record{
 		Name: name, Submission: own, Graph: c.Deploy.Graph, State: api.Running, Submitted: time.Now().UTC(),
-		Dir: filepath.Join(s.o.StateRoot, q.id), Shape: shapeOf(c),
+		Dir: filepath.Join(s.o.StateRoot, q.id), Outputs: c.Outputs, Shape: shapeOf(c),
 	}
 	if err := r.accept(ctx, q); err != nil {
 		return nil, err

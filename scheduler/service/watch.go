@@ -36,8 +36,9 @@ type watch struct {
 	alerts     []api.Alert
 	status     *shell.Status // the last one
 	counts
-	events  []api.Event // the last ones, but for checkpoints
-	changed bool        // something is not stored yet
+	ran     []api.Operator // operators before anything runs here
+	events  []api.Event    // the last ones, but for checkpoints
+	changed bool           // something is not stored yet
 	keeping
 }
 
@@ -176,21 +177,42 @@ func (w *watch) fill(q *api.Query) {
 	if w.status != nil {
 		fillStatus(q, w.status)
 	}
-	if w.physical == nil {
-		return
+	q.Operators = w.operators()
+	if w.physical != nil {
+		q.Watermark = w.watermark()
 	}
+}
+
+// operators are the operators of what runs here, or ran last, with their counts.
+func (w *watch) operators() []api.Operator {
+	if w.physical == nil {
+		return w.ran
+	}
+	var list []api.Operator
 	totals := w.totals()
 	for _, op := range w.physical.Graph.Operators {
 		if op.Type == dataflow.NetReader || op.Type == dataflow.NetWriter {
 			continue
 		}
 		o := totals[op.Name]
-		q.Operators = append(q.Operators, api.Operator{
+		list = append(list, api.Operator{
 			Name: op.Name, Type: op.Type, In: o.In, Out: o.Out, Skipped: o.Skipped, Dead: o.Dead, Late: o.Late,
 			Lost: o.Lost, Gaps: o.Gaps,
 		})
 	}
-	q.Watermark = w.watermark()
+	return list
+}
+
+// passedOver tells, as alerts, which rows the query has not worked on.
+func (w *watch) passedOver() {
+	w.mu.Lock()
+	list := w.operators()
+	w.mu.Unlock()
+	for _, o := range list {
+		for _, text := range o.PassedOver() {
+			w.alert(text)
+		}
+	}
 }
 
 // watermark is the least of the tasks that have sources, nil if one is not known or all have ended.

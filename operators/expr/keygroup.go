@@ -2,7 +2,6 @@ package expr
 
 import (
 	"encoding/binary"
-	"math"
 	"math/bits"
 
 	"github.com/zeebo/xxh3"
@@ -60,7 +59,7 @@ func hashPairs(a, b *batch.Vector, sel []int32, out []int64) {
 	for j := range count(len(out), sel) {
 		i := rowAt(sel, j)
 		v, w := uint64(a.Ints[i]), uint64(b.Ints[i])
-		out[i] = int64(hashEighteen(v<<8|first, v>>56|second<<8|w<<16, v>>8|second<<56, w))
+		out[i] = int64(hashMiddle(v<<8|first, v>>56|second<<8|w<<16, v>>8|second<<56, w, 18))
 	}
 }
 
@@ -81,23 +80,38 @@ func hashWords(vals []int64, kind byte, sel []int32, out []int64) {
 // HashWord is the hash of a key that is one int, timestamp or duration; kind is the kind of its type.
 func HashWord(v uint64, kind byte) int64 { return int64(hashShort(v<<8|uint64(kind), v, 9)) }
 
-// hashTexts hashes texts, each behind the byte for its kind and its length.
+// hashTexts hashes texts, each behind the byte for its kind and its length. Those of 4 to 27 bytes are read in words of
+// eight bytes, into which the head is shifted.
 func (h *KeyHasher) hashTexts(v *batch.Vector, sel []int32, out []int64) {
 	const head = 5
-	var buf [16]byte
-	buf[0] = byte(v.Type.Kind)
+	kind, data := uint64(v.Type.Kind), v.Data
 	for j := range count(len(out), sel) {
 		i := rowAt(sel, j)
-		s := v.Data[v.Offsets[i]:v.Offsets[i+1]]
-		n := head + len(s)
-		if n < 9 || n > len(buf) {
+		at, n := int(v.Offsets[i]), int(v.Offsets[i+1]-v.Offsets[i])
+		if n < 4 || n > 27 || at+8 > len(data) {
 			h.buf = appendHashed(h.buf[:0], v, int(i))
 			out[i] = int64(xxh3.Hash(h.buf))
 			continue
 		}
-		buf[1] = byte(len(s))
-		copy(buf[head:], s)
-		out[i] = int64(hashShort(binary.LittleEndian.Uint64(buf[:]), binary.LittleEndian.Uint64(buf[n-8:]), uint64(n)))
+		header, start := kind|uint64(n)<<8, binary.LittleEndian.Uint64(data[at:])
+		first := header | start<<(8*head)
+		if n < 8 {
+			last := header>>(8*(n-3)) | start<<(8*(8-n))
+			out[i] = int64(hashShort(first, last, uint64(head+n)))
+			continue
+		}
+		last := binary.LittleEndian.Uint64(data[at+n-8:])
+		if n < 12 {
+			out[i] = int64(hashShort(first, last, uint64(head+n)))
+			continue
+		}
+		next, before := binary.LittleEndian.Uint64(data[at+3:]), uint64(0)
+		if n < 16 {
+			before = header>>(8*(n-11)) | start<<(8*(16-n))
+		} else {
+			before = binary.LittleEndian.Uint64(data[at+n-16:])
+		}
+		out[i] = int64(hashMiddle(first, next, before, last, uint64(head+n)))
 	}
 }
 
@@ -127,10 +141,9 @@ const (
 	lengthFactor = 0x9e3779b185ebca87
 )
 
-// hashEighteen is the 64-bit XXH3 of 18 bytes: words at 0, 8, 2 and 10 are given.
-func hashEighteen(at0, at8, at2, at10 uint64) uint64 {
-	const n = 18 * lengthFactor & math.MaxUint64
-	x := n + mulFold(at0^secret0, at8^secret1) + mulFold(at2^secret2, at10^secret3)
+// hashMiddle is the 64-bit XXH3 of n bytes, 17 to 32: the first two and the last two words of them are given.
+func hashMiddle(first, next, before, last, n uint64) uint64 {
+	x := n*lengthFactor + mulFold(first^secret0, next^secret1) + mulFold(before^secret2, last^secret3)
 	x ^= x >> 37
 	x *= lastFactor
 	return x ^ x>>32

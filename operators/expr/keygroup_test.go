@@ -2,7 +2,6 @@ package expr
 
 import (
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/zeebo/xxh3"
@@ -25,14 +24,17 @@ func TestHashRows(t *testing.T) {
 	}
 }
 
-const hashedRows = 200
+const hashedRows = 500
 
 func randomKeys(r *rand.Rand, typ dataflow.Type, nulls bool) *batch.Vector {
 	v := &batch.Vector{}
 	v.Reset(typ, 0)
 	for range hashedRows {
 		one := &batch.Vector{Type: typ, Len: 1, Bits: batch.Bitmap{r.Uint64()}, Ints: []int64{int64(r.Uint64()) >> r.IntN(64)}, Floats: []float64{r.NormFloat64()}}
-		one.Data = []byte(strings.Repeat("k", r.IntN(20)))
+		one.Data = make([]byte, r.IntN(32))
+		for i := range one.Data {
+			one.Data[i] = byte(r.Uint32())
+		}
 		one.Offsets = []int32{0, int32(len(one.Data))}
 		if nulls && r.IntN(3) == 0 {
 			v.AppendNull()

@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"slices"
+
 	"sluice/dataflow"
 	"sluice/metaquery"
 )
@@ -79,6 +81,7 @@ func New(cfg Config, rec *Record) (*Core, []Action) {
 		changed: true, dirty: true,
 	}
 	c.fillSlots()
+	c.starting = slices.Clone(cfg.Starting)
 	if rec != nil {
 		c.rec = *rec.Clone()
 		c.collecting = !cfg.Fresh

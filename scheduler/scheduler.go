@@ -24,7 +24,10 @@ type Config struct {
 	Fresh bool
 	// Workers is how many workers are wanted, at least one. There are more if Capacities says so.
 	Workers int
-	Off     protocol.Off // rules that are switched off, in simulations
+	// Starting are workers that an earlier Core has asked for, and that are to come up to this one: no others are
+	// asked for in their place.
+	Starting []dataflow.Resources
+	Off      protocol.Off // rules that are switched off, in simulations
 }
 
 // WorkerID names a worker process; it is never used again.

@@ -42,17 +42,18 @@ func (c *Core) measure(w *worker, capacity dataflow.Resources) {
 }
 
 // started notes that a worker is not being started any more.
-// A cluster may give more than it was asked for.
-func (c *Core) started(capacity dataflow.Resources) {
-	best := slices.IndexFunc(c.starting, capacity.Equal)
-	for i := 0; best < 0 && i < len(c.starting); i++ {
-		if capacity.Covers(c.starting[i]) {
-			best = i
-		}
+func (c *Core) started(capacity dataflow.Resources) { c.starting = Started(c.starting, capacity) }
+
+// Started takes a worker from those that are being started. A cluster may give it more than was asked for.
+func Started(starting []dataflow.Resources, capacity dataflow.Resources) []dataflow.Resources {
+	best := slices.IndexFunc(starting, capacity.Equal)
+	if best < 0 {
+		best = slices.IndexFunc(starting, capacity.Covers)
 	}
-	if best >= 0 {
-		c.starting = slices.Delete(c.starting, best, best+1)
+	if best < 0 {
+		return starting
 	}
+	return slices.Delete(starting, best, best+1)
 }
 
 // vacant are the slots without a worker, by index.

@@ -95,14 +95,16 @@ type shell struct {
 	peers   map[scheduler.WorkerID]*peer
 	ever    bool // a worker has been able to run tasks
 	unfit   unfit
-	killed  map[scheduler.WorkerID]bool // those that have not ended yet
-	refused map[scheduler.WorkerID]bool // those of another release
-	stop    *scheduler.StopRequest      // the last one, which each core is told
-	asked   map[int64]chan<- Response
-	lastAsk int64
-	here    time.Time
-	outcome *scheduler.Outcome
-	failure error // of the workers, not of the query
+	// starting are workers that have been asked for, and neither are up nor have ended.
+	starting []dataflow.Resources
+	killed   map[scheduler.WorkerID]bool // those that have not ended yet
+	refused  map[scheduler.WorkerID]bool // those of another release
+	stop     *scheduler.StopRequest      // the last one, which each core is told
+	asked    map[int64]chan<- Response
+	lastAsk  int64
+	here     time.Time
+	outcome  *scheduler.Outcome
+	failure  error // of the workers, not of the query
 }
 
 // incoming is a message of a worker.
@@ -198,6 +200,7 @@ func (s *shell) begin() {
 	s.redo = time.Time{}
 	config := s.o.Config
 	config.Fresh, s.fresh = s.fresh, false
+	config.Starting = s.expected()
 	s.core, actions = scheduler.New(config, record)
 	s.do(actions)
 	for _, id := range slices.Sorted(maps.Keys(s.peers)) {
@@ -272,6 +275,7 @@ func (s *shell) giveUp(err error) {
 func (s *shell) act(a scheduler.Action) {
 	switch {
 	case a.Start != nil:
+		s.starting = append(s.starting, a.Start...)
 		s.cluster.Start(a.Start)
 	case a.Kill != "":
 		s.kill(a.Kill)
@@ -400,6 +404,7 @@ func (s *shell) alive(id scheduler.WorkerID, a *metaquery.Alive) {
 	p.addr = a.Addr
 	if !p.up {
 		p.up, s.ever, s.unfit = true, true, unfit{}
+		s.starting = scheduler.Started(s.starting, s.cluster.Capacity(id))
 		s.welcome(id, p)
 	}
 	s.handle(scheduler.Event{Alive: &scheduler.Alive{Worker: id, Addr: a.Addr, Tasks: a.Tasks}})
@@ -414,6 +419,9 @@ func (s *shell) welcome(id scheduler.WorkerID, p *peer) {
 func (s *shell) ended(e Ended) {
 	if !s.killed[e.ID] {
 		s.o.Alert(fmt.Sprintf("worker %s has ended: %s", e.ID, e.Status))
+	}
+	if p := s.peers[e.ID]; p == nil || !p.up {
+		s.starting = scheduler.Started(s.starting, e.Capacity)
 	}
 	delete(s.killed, e.ID)
 	delete(s.peers, e.ID)

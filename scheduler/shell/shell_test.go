@@ -35,6 +35,7 @@ type threads struct {
 	compile func(*metaquery.Deploy) (*worker.Query, error)
 	alerts  chan string
 	ended   chan Ended
+	hold    chan struct{} // if not nil, workers begin when it is closed
 	over    sync.WaitGroup
 
 	mu      sync.Mutex
@@ -68,6 +69,9 @@ func (c *threads) Start(capacities []dataflow.Resources) {
 
 // run is the life of a worker.
 func (c *threads) run(ctx context.Context, id scheduler.WorkerID, control string) {
+	if c.hold != nil {
+		<-c.hold
+	}
 	z, err := transport.NewZMQ(transport.Options{})
 	if err == nil {
 		err = worker.Run(ctx, worker.Config{
@@ -423,6 +427,36 @@ func TestUnsaved(t *testing.T) {
 		b.ask(&metaquery.Tuple{Operator: "f", Param: "condition", Value: "a > 9"})
 	}
 	b.finish(over)
+	if b.cluster.next != 2 {
+		t.Errorf("%d workers were started", b.cluster.next)
+	}
+}
+
+// TestUnsavedAtTheBeginning: a core that is made again while workers are being started does not ask for others.
+func TestUnsavedAtTheBeginning(t *testing.T) {
+	b := newBench(t)
+	store := &failingStore{Store: b.o.Store}
+	b.o.Store = store
+	b.cluster.hold = make(chan struct{})
+	over := b.run(t.Context())
+	b.ask(nil)
+	store.mu.Lock()
+	store.fails = 1
+	store.mu.Unlock()
+	b.stop <- scheduler.StopRequest{End: true} // which is to be saved
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if a := b.ask(nil); a.Err == nil && a.Status.Term > 1 {
+			break
+		} else if time.Now().After(end) {
+			t.Fatal("no other core is made")
+		}
+	}
+	time.Sleep(1500 * time.Millisecond) // it looks for workers for a second
+	b.ask(nil)
+	close(b.cluster.hold)
+	if err := <-over; err != nil {
+		t.Fatal(err)
+	}
 	if b.cluster.next != 2 {
 		t.Errorf("%d workers were started", b.cluster.next)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"sluice/dataflow"
 	"sluice/scheduler"
 )
 
@@ -14,6 +15,18 @@ func (s *shell) allUp() bool {
 		p := s.peers[id]
 		return p == nil || !p.up
 	})
+}
+
+// expected are the workers that are to come up to the next core: those that are up, of which it is told, and those that
+// are being started.
+func (s *shell) expected() []dataflow.Resources {
+	list := slices.Clone(s.starting)
+	for id, p := range s.peers {
+		if p.up {
+			list = append(list, s.cluster.Capacity(id))
+		}
+	}
+	return list
 }
 
 // unfitPause is after how long the user is told again of workers that cannot run the query.

@@ -41,7 +41,7 @@ var codes = map[Code]struct {
 }{
 	BadRequest:   {http.StatusBadRequest, "The body, a parameter or an option is wrong."},
 	Unauthorized: {http.StatusUnauthorized, "There is no valid token."},
-	Forbidden:    {http.StatusForbidden, "The request comes from a page of another site, or for another host."},
+	Forbidden:    {http.StatusForbidden, "A request that changes something comes from a page of another site, or any is for another host."},
 	UnknownPath:  {http.StatusNotFound, "There is no such path."},
 	UnknownQuery: {http.StatusNotFound, "There is no query of this name."},
 	UnknownRule:  {http.StatusNotFound, "There is no rule of this name."},

@@ -130,6 +130,7 @@ type evaluation struct {
 	bound    []*dataflow.Operator // by index of the pattern node
 	args     map[string]string    // of the rule
 	measures Measures
+	known    propertyMemo
 	indexes  map[string]int // of ranges
 	element  element
 }
@@ -261,7 +262,7 @@ func numbers(a, b string) (x, y float64, ok bool) {
 }
 
 func (f *function) prepare(args []*value, e *evaluation) *call {
-	c := &call{measures: e.measures, element: e.element}
+	c := &call{measures: e.measures, known: e.known, element: e.element}
 	for _, a := range args {
 		if a.variable != nil {
 			c.ops = append(c.ops, e.bound[a.variable.index])

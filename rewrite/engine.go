@@ -55,7 +55,7 @@ func (e *Engine) Apply(g *dataflow.Graph, rule *Rule, target *dataflow.Operator,
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := e.matchTarget(rule, target, values); err != nil {
+	if _, err := e.matchTarget(rule, target, values, nil); err != nil {
 		return nil, nil, err
 	}
 	at := slices.Index(g.Operators, target)
@@ -77,7 +77,7 @@ func (e *Engine) Applies(rule *Rule, target *dataflow.Operator, args map[string]
 	if err != nil {
 		return err
 	}
-	_, err = e.matchTarget(rule, target, values)
+	_, err = e.matchTarget(rule, target, values, nil)
 	return err
 }
 
@@ -85,6 +85,10 @@ func (e *Engine) Applies(rule *Rule, target *dataflow.Operator, args map[string]
 // operator, with the rule's own constraints and the trigger's conditions holding. It returns the
 // operator that the rule is to be applied to.
 func (e *Engine) Triggered(rule *Rule, event string, op *dataflow.Operator, args map[string]string) (*dataflow.Operator, error) {
+	return e.triggered(rule, event, op, args, nil)
+}
+
+func (e *Engine) triggered(rule *Rule, event string, op *dataflow.Operator, args map[string]string, known propertyMemo) (*dataflow.Operator, error) {
 	t := rule.Trigger(event)
 	if t == nil {
 		return nil, &MismatchError{Rule: rule.Name, Operator: op.Name, Pos: rule.Pos, Reason: fmt.Sprintf("it has no trigger %q", event)}
@@ -94,7 +98,7 @@ func (e *Engine) Triggered(rule *Rule, event string, op *dataflow.Operator, args
 		return nil, err
 	}
 	n := rule.variables[t.Variable]
-	m := e.matcher(rule, op.Name, values)
+	m := e.matcher(rule, op.Name, values, known)
 	m.conditions = t.constraints
 	if !m.search(n, op) {
 		return nil, m.failure
@@ -106,11 +110,11 @@ func (e *Engine) Triggered(rule *Rule, event string, op *dataflow.Operator, args
 	return target, nil
 }
 
-func (e *Engine) matchTarget(rule *Rule, target *dataflow.Operator, values map[string]string) (*binding, error) {
+func (e *Engine) matchTarget(rule *Rule, target *dataflow.Operator, values map[string]string, known propertyMemo) (*binding, error) {
 	if err := rule.reapplied(target); err != nil {
 		return nil, err
 	}
-	m := e.matcher(rule, target.Name, values)
+	m := e.matcher(rule, target.Name, values, known)
 	if !m.search(rule.target, target) {
 		return nil, m.failure
 	}
@@ -187,7 +191,7 @@ func (k ValueKind) accepts(text string) bool {
 func (s *session) builder(rule *Rule, target *dataflow.Operator, m *binding, values map[string]string) *builder {
 	b := &builder{
 		catalog: s.engine.Catalog, rule: rule, target: target, match: m, step: s.g.Steps + 1, session: s,
-		eval:    evaluation{bound: m.bound, args: values, measures: s.engine.Measures},
+		eval:    evaluation{bound: m.bound, args: values, measures: s.engine.Measures, known: s.properties},
 		copy:    make(map[*dataflow.Operator]*dataflow.Operator),
 		made:    make(map[*dataflow.Operator]*node),
 		terms:   make(map[*termNode]bundle),

@@ -39,6 +39,22 @@ type call struct {
 	element element
 	// measures of the running query, or nil.
 	measures Measures
+	known    propertyMemo
+}
+
+// propertyMemo is the properties of operators, as far as they are known: to find them, expressions are compiled. A nil
+// one remembers nothing.
+type propertyMemo map[*dataflow.Operator]dataflow.Properties
+
+func (m propertyMemo) of(op *dataflow.Operator) dataflow.Properties {
+	p, ok := m[op]
+	if !ok {
+		p = op.Properties()
+		if m != nil {
+			m[op] = p
+		}
+	}
+	return p
 }
 
 // properties are tests of a property of one operator, and say what the operator is or does if it has
@@ -78,7 +94,7 @@ func buildFunctions() map[string]*function {
 			return c.ops[0].Desc.Sink(), describe(c.ops[0]) + " has outputs"
 		}},
 		{name: "fused", args: two, test: func(c *call) (bool, string) { return chained(c.ops[0], c.ops[1]) }},
-		{name: "unordered", args: one, test: func(c *call) (bool, string) { return unordered(c.ops[0]) }},
+		{name: "unordered", args: one, test: func(c *call) (bool, string) { return unordered(c.ops[0], c.known) }},
 		{name: "same", args: two, test: func(c *call) (bool, string) { return sameWork(c.ops[0], c.ops[1]) }},
 
 		{name: "type", args: one, setting: true, value: func(c *call) (string, error) { return c.ops[0].Type, nil }},
@@ -95,7 +111,7 @@ func buildFunctions() map[string]*function {
 	}
 	for _, p := range properties {
 		list = append(list, &function{name: p.name, args: one, test: func(c *call) (bool, string) {
-			props := c.ops[0].Properties()
+			props := c.known.of(c.ops[0])
 			if p.has(props) {
 				return true, ""
 			}

@@ -61,7 +61,7 @@ type matcher struct {
 	deepest int // operators bound at the failure
 }
 
-func (e *Engine) matcher(rule *Rule, target string, args map[string]string) *matcher {
+func (e *Engine) matcher(rule *Rule, target string, args map[string]string, known propertyMemo) *matcher {
 	m := &matcher{
 		rule:    rule,
 		taken:   make(map[*dataflow.Operator]bool),
@@ -70,7 +70,7 @@ func (e *Engine) matcher(rule *Rule, target string, args map[string]string) *mat
 	}
 	m.bound = make([]*dataflow.Operator, rule.nodes)
 	m.spans = make([][]span, rule.nodes)
-	m.evaluation = evaluation{bound: m.bound, args: args, measures: e.Measures}
+	m.evaluation = evaluation{bound: m.bound, args: args, measures: e.Measures, known: known}
 	return m
 }
 

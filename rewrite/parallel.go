@@ -104,7 +104,7 @@ func (s *session) spreadBy(op *dataflow.Operator, rule *Rule, k int) (*Step, err
 	if rule.Param("k") != nil {
 		args["k"] = strconv.Itoa(k)
 	}
-	target, err := s.engine.Triggered(rule, ParallelEvent, op, args)
+	target, err := s.engine.triggered(rule, ParallelEvent, op, args, s.properties)
 	if err != nil {
 		return nil, err
 	}

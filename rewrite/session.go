@@ -11,15 +11,16 @@ import (
 // matched: they are copied, built anew and resolved, and nothing of the graph changes before all of that has
 // succeeded.
 type session struct {
-	engine    *Engine
-	g         *dataflow.Graph
-	operators map[string]*dataflow.Operator // by name
-	streams   map[string]bool
+	engine     *Engine
+	g          *dataflow.Graph
+	operators  map[string]*dataflow.Operator // by name
+	streams    map[string]bool
+	properties propertyMemo
 }
 
 // session begins with a copy of g, which is resolved.
 func (e *Engine) session(g *dataflow.Graph) *session {
-	s := &session{engine: e, g: g.Clone(), operators: make(map[string]*dataflow.Operator), streams: make(map[string]bool)}
+	s := &session{engine: e, g: g.Clone(), operators: make(map[string]*dataflow.Operator), streams: make(map[string]bool), properties: make(propertyMemo)}
 	for _, op := range s.g.Operators {
 		s.enter(op)
 	}
@@ -35,6 +36,7 @@ func (s *session) enter(op *dataflow.Operator) {
 
 func (s *session) leave(op *dataflow.Operator) {
 	delete(s.operators, op.Name)
+	delete(s.properties, op)
 	for i := range op.Outputs {
 		delete(s.streams, op.Outputs[i].Stream)
 	}
@@ -42,7 +44,7 @@ func (s *session) leave(op *dataflow.Operator) {
 
 // apply applies a rule, with all of its arguments, to an operator of the session's graph.
 func (s *session) apply(rule *Rule, target *dataflow.Operator, values map[string]string) (*Step, error) {
-	m, err := s.engine.matchTarget(rule, target, values)
+	m, err := s.engine.matchTarget(rule, target, values, s.properties)
 	if err != nil {
 		return nil, err
 	}

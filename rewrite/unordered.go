@@ -29,14 +29,14 @@ type streamOf struct {
 type orders map[streamOf]rowOrder
 
 // unordered tells whether nothing behind f depends on the order of rows that differ in its key.
-func unordered(f *dataflow.Operator) (bool, string) {
+func unordered(f *dataflow.Operator, properties propertyMemo) (bool, string) {
 	known := orders{}
-	todo := known.give(f, held(f.Properties().KeyOutputs))
+	todo := known.give(f, held(properties.of(f).KeyOutputs))
 	for len(todo) > 0 {
 		op := todo[0]
 		todo = todo[1:]
 		in := known.input(op)
-		p := op.Properties()
+		p := properties.of(op)
 		switch {
 		case op.Desc.Sink():
 		case p.Stateless:

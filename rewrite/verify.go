@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"sluice/dataflow"
@@ -25,6 +26,11 @@ func (s *session) verify() error {
 	}
 	if len(s.operators) != len(s.g.Operators) || len(s.streams) != streams {
 		return fmt.Errorf("rewrite: assertion failed: %d operators and %d streams are known, of %d and %d", len(s.operators), len(s.streams), len(s.g.Operators), streams)
+	}
+	for op, p := range s.properties {
+		if !reflect.DeepEqual(p, op.Properties()) {
+			return fmt.Errorf("rewrite: assertion failed: operator %q has other properties than it had", op.Name)
+		}
 	}
 	return nil
 }

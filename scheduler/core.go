@@ -212,6 +212,13 @@ func (c *Core) save() {
 	}
 }
 
+// prove saves the record though it is the same: what comes behind that is not done if another scheduler has taken
+// over. It is for what would do harm to what another one has launched.
+func (c *Core) prove() {
+	c.changed = true
+	c.save()
+}
+
 func (c *Core) do(a Action) { c.actions = append(c.actions, a) }
 
 func (c *Core) take() []Action {

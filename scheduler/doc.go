@@ -126,6 +126,9 @@
 // generation. The worker on which the last instance of a sink was launched is killed if it is not heard. A
 // plan under way is cancelled, unless the store has recorded that it is committed.
 //
+// A scheduler that another one has replaced, as one that was asleep, may not know it. Whoever meets a generation or a
+// term above its own, or gives up a worker, saves the record before it ends anything: if that fails it has been replaced.
+//
 // With Config.Fresh it is known that nothing runs, and the new term begins as a new query does, from the
 // last complete checkpoint.
 //

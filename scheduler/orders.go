@@ -12,6 +12,10 @@ import (
 // report takes what a task says.
 func (c *Core) report(r *TaskReport) {
 	t := c.byName[r.From.Task]
+	if t != nil && r.Term > c.rec.Term {
+		c.prove()
+		return
+	}
 	if t == nil || r.From.Gen <= 0 || r.From.Gen > c.gen(t) {
 		return
 	}

@@ -85,6 +85,9 @@ func (c *Core) alive(a *Alive) {
 			t.seen = c.now
 			continue
 		}
+		if t != nil && id.Gen > c.gen(t) {
+			c.prove()
+		}
 		c.do(Action{End: &TaskEnd{Worker: w.id, ID: id}})
 	}
 	for _, t := range c.tasks {
@@ -115,6 +118,7 @@ func (c *Core) findSilent() {
 			continue
 		}
 		w.state = killed
+		c.prove()
 		c.do(Action{Kill: w.id})
 		c.alert(fmt.Sprintf("worker %s has been silent for %d ms; what it runs is launched elsewhere", w.id, (c.now-w.heard)/1000))
 		c.failAll(w)

@@ -28,6 +28,7 @@ const (
 	Dedup                  // rows at or below the position are dropped; without: a replay doubles rows
 	LogFirst               // an epoch is logged before it is sent; without: a restart cuts it elsewhere
 	Ranges                 // a snapshot counts for all boundaries that it crosses
+	Term                   // who saves the record must have the highest term; without: two schedulers overwrite each other
 	Rules                  // how many there are
 )
 

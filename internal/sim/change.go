@@ -18,7 +18,7 @@ type change struct {
 // scheduler may have been obeyed; setting a parameter again is right.
 func (s *shell) requests() {
 	w := s.world
-	if s.ended {
+	if s.ended || w.shell != s {
 		return
 	}
 	for i := range w.changes {

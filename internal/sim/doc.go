@@ -18,7 +18,8 @@
 //   - the network: connections between workers keep messages in order, take their time and break with
 //     all that is under way; control messages are delayed, lost, doubled and overtaken
 //   - the disk: slow, fails now and then, and is what all workers share
-//   - the scheduler's process: it may end between any two actions, or fail to save
+//   - the scheduler's process: it may end between any two actions, fail to save, or be taken for dead. Then another one
+//     takes over, while it goes on, at once or after a sleep, until its save is refused; workers hear both
 //   - sources, which give drawn rows in drawn portions, and sinks, which keep what has been published
 //
 // Nothing depends on real time, goroutines or the order of maps, so a seed replays exactly.

@@ -37,13 +37,19 @@ func (w *world) changing() bool {
 // strike does one fault, or several at once.
 func (w *world) strike() {
 	alive := w.alive()
+	if w.shell != nil && w.chance(w.plan.Depose) {
+		w.shell.depose(w.chance(0.6), nil)
+		return
+	}
 	switch x := w.rand.Float64(); {
 	case x < w.plan.Zombies:
 		w.cutOff(w.oneOf(alive))
 	case x < w.plan.Zombies+0.15:
 		w.endScheduler("it crashes")
 	case x < w.plan.Zombies+0.2:
-		w.endScheduler("everything crashes")
+		for _, s := range w.shells() {
+			s.end("everything crashes")
+		}
 		for _, k := range alive {
 			k.kill("everything crashes")
 		}

@@ -46,20 +46,22 @@ type plan struct {
 	MostSteps  int64 // after which something goes round in circles
 
 	// Faults. Those with a number end after so many; the rest are chances.
-	Faults      int   // ends of workers and schedulers, and cut-offs
-	FaultEvery  int64 // usual time between two of them
-	Zombies     float64
-	Broken      float64 // a connection breaks at a message
-	Leaks       float64 // a message is lost, and the connection stays
-	Refused     float64
-	Lost        float64 // control messages
-	Doubled     float64
-	Slow        float64
-	DiskFails   float64
-	DiskSlow    float64
-	DiesWriting float64
-	DiesActing  float64
-	SaveFails   float64
+	Faults       int   // ends of workers and schedulers, and cut-offs
+	FaultEvery   int64 // usual time between two of them
+	Zombies      float64
+	Depose       float64 // another scheduler takes over while the one that leads goes on
+	SleepsActing float64 // likewise, and it falls asleep between two actions
+	Broken       float64 // a connection breaks at a message
+	Leaks        float64 // a message is lost, and the connection stays
+	Refused      float64
+	Lost         float64 // control messages
+	Doubled      float64
+	Slow         float64
+	DiskFails    float64
+	DiskSlow     float64
+	DiesWriting  float64
+	DiesActing   float64
+	SaveFails    float64
 }
 
 // calm is a plan without faults.
@@ -119,6 +121,9 @@ func drawPlan(seed uint64) plan {
 		p.DiesWriting, p.DiesActing, p.SaveFails = pick(0, 0.002, 0.02), pick(0, 0.002, 0.02), pick(0, 0.02)
 	}
 	p.Needs = r.IntN(4) == 0
+	if r.IntN(3) == 0 && p.Faults > 0 {
+		p.Depose, p.SleepsActing = pick(0.1, 0.5), pick(0, 0.005, 0.03)
+	}
 	return p
 }
 

@@ -66,6 +66,9 @@ var rules = map[string]without{
 	}},
 	"logfirst": {50, nil},
 	"ranges":   {50, nil},
+	"term": {200, func(p *plan) {
+		p.Depose, p.SleepsActing, p.Faults, p.FaultEvery, p.Workers = 1, 0, 6, 300*millisecond, 3
+	}},
 }
 
 // TestRules: without any one of the rules some run fails that goes well with all of them.

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sluice/executor/state/shared"
+	"sluice/internal/protocol"
 	"sluice/scheduler"
 )
 
@@ -17,8 +19,12 @@ type shell struct {
 	store *shared.Process
 	saved int64 // version of the record
 	core  *scheduler.Core
+	term  int64
 	ended bool
-	busy  bool
+	busy  bool // it does something, or would if it were awake
+	// asleep: it does nothing until it wakes up, and goes on then with left and all that has come.
+	asleep bool
+	left   []scheduler.Action
 	// stopped: the core has been told to stop.
 	stopped bool
 	known   map[scheduler.WorkerID]bool // workers that the core has been told of
@@ -42,7 +48,7 @@ func (w *world) startScheduler() {
 		return
 	}
 	w.terms++
-	s := &shell{world: w, name: fmt.Sprintf("scheduler-%d", w.terms), known: map[scheduler.WorkerID]bool{}}
+	s := &shell{world: w, name: fmt.Sprintf("scheduler-%d", w.terms), term: w.terms, known: map[scheduler.WorkerID]bool{}}
 	record, err := s.load()
 	if err != nil {
 		w.fail("the scheduler cannot start: %v", err)
@@ -52,10 +58,7 @@ func (w *world) startScheduler() {
 	w.shell = s
 	core, actions := scheduler.New(w.schedulerConfig(), record)
 	s.core = core
-	s.busy = true
-	s.do(actions)
-	s.busy = false
-	if s.ended {
+	if s.work(actions); s.ended {
 		return
 	}
 	for _, k := range w.workers {
@@ -73,10 +76,10 @@ func (w *world) startScheduler() {
 // load opens the store, and reads what was saved last; nil if the query is new.
 func (s *shell) load() (*scheduler.Record, error) {
 	var err error
-	if s.store, err = s.world.disk.memory.Open(s.name, true); err != nil {
+	if s.store, err = s.world.disk.memory.Open(s.name, len(s.world.former) == 0); err != nil {
 		return nil, err
 	}
-	if err := s.store.Claim(s.world.terms); err != nil {
+	if err := s.store.Claim(s.term); err != nil {
 		return nil, err
 	}
 	text, version, err := s.store.Load()
@@ -85,7 +88,9 @@ func (s *shell) load() (*scheduler.Record, error) {
 		return nil, err
 	}
 	r := &scheduler.Record{}
-	return r, json.Unmarshal(text, r)
+	err = json.Unmarshal(text, r)
+	r.Term = s.term - 1
+	return r, err
 }
 
 func (w *world) schedulerConfig() scheduler.Config {
@@ -96,18 +101,65 @@ func (w *world) schedulerConfig() scheduler.Config {
 	}
 }
 
-// end is the end of the scheduler's process; another one comes later.
+// end is the end of the scheduler's process; another one comes later, unless there is one.
 func (s *shell) end(why string) {
 	if s.ended {
 		return
 	}
 	w := s.world
-	w.tracef("the scheduler ends: %s", why)
+	w.tracef("%s ends: %s", s.name, why)
 	w.counts["schedulers that ended"]++
 	s.ended = true
-	w.shell = nil
 	w.disk.memory.Crash(s.name, nil)
+	if w.shell == s {
+		w.nextScheduler()
+		return
+	}
+	w.former = slices.DeleteFunc(w.former, func(o *shell) bool { return o == s })
+}
+
+// nextScheduler is for when the one that there was is there no longer, or is no longer heard of.
+func (w *world) nextScheduler() {
+	w.shell = nil
 	w.after(w.between(10*millisecond, w.plan.Takeover), w.startScheduler)
+}
+
+// shells are all schedulers that run: the one that leads, and those that once did and do not know better.
+func (w *world) shells() []*shell {
+	all := slices.Clone(w.former)
+	if w.shell != nil {
+		all = append(all, w.shell)
+	}
+	return all
+}
+
+// depose lets another scheduler take over from one that goes on, at once or, if it falls asleep, with what is left
+// to be done when it wakes up.
+func (s *shell) depose(sleeps bool, left []scheduler.Action) {
+	w := s.world
+	if s.ended || w.shell != s {
+		return
+	}
+	w.tracef("%s is taken for dead, and is asleep: %v", s.name, sleeps)
+	w.counts["schedulers that were deposed"]++
+	w.former = append(w.former, s)
+	w.nextScheduler()
+	if !sleeps {
+		return
+	}
+	s.asleep, s.left = true, left
+	w.after(w.between(100*millisecond, w.plan.Takeover+3*second), func() {
+		if s.ended {
+			return
+		}
+		w.tracef("%s wakes up", s.name)
+		wasBusy := s.busy
+		s.asleep, s.left, s.busy = false, nil, false
+		if wasBusy || len(left) > 0 {
+			s.work(left)
+		}
+		s.catchUp()
+	})
 }
 
 // tick tells the core that time has passed.
@@ -115,29 +167,46 @@ func (s *shell) tick() {
 	if s.ended {
 		return
 	}
-	s.event(scheduler.Event{Tick: true})
+	if !s.asleep {
+		s.event(scheduler.Event{Tick: true})
+	}
 	w := s.world
 	w.after(w.between(40*millisecond, 60*millisecond), s.tick)
 }
 
+// mostWaiting is how many events wait for a scheduler that is asleep; later ones are lost.
+const mostWaiting = 1000
+
 // event gives the core an event and does what follows, unless the process ends meanwhile.
 func (s *shell) event(e scheduler.Event) {
-	if s.ended {
-		return
+	switch {
+	case s.ended:
+	case s.busy || s.asleep:
+		if len(s.later) < mostWaiting {
+			s.later = append(s.later, e)
+		}
+	default:
+		e.Now = s.world.now
+		s.work(s.core.Handle(e))
+		s.catchUp()
 	}
-	if s.busy {
-		s.later = append(s.later, e)
-		return
-	}
-	s.busy = true
-	e.Now = s.world.now
-	s.do(s.core.Handle(e))
-	s.busy = false
-	for len(s.later) > 0 && !s.ended {
+}
+
+// catchUp gives the core what has come meanwhile.
+func (s *shell) catchUp() {
+	for len(s.later) > 0 && !s.ended && !s.busy && !s.asleep {
 		e := s.later[0]
 		s.later = s.later[1:]
-		s.event(e)
+		e.Now = s.world.now
+		s.work(s.core.Handle(e))
 	}
+}
+
+// work does what the core wants; nothing else is done before, though it may be after a long sleep.
+func (s *shell) work(actions []scheduler.Action) {
+	s.busy = true
+	s.do(actions)
+	s.busy = s.asleep
 }
 
 // welcome tells the core of a worker that has been heard for the first time.
@@ -157,6 +226,11 @@ func (s *shell) do(actions []scheduler.Action) {
 			s.end("before an action")
 			return
 		}
+		if w.shell == s && w.faults() && w.chance(w.plan.SleepsActing) {
+			w.fault()
+			s.depose(true, actions[i:])
+			return
+		}
 		s.action(actions[i])
 	}
 	if len(s.asked) > 0 && !s.ended {
@@ -168,6 +242,7 @@ func (s *shell) do(actions []scheduler.Action) {
 
 func (s *shell) action(a scheduler.Action) {
 	w := s.world
+	s.count(a)
 	switch {
 	case a.Save != nil:
 		s.save(a.Save)
@@ -204,11 +279,30 @@ func (s *shell) action(a scheduler.Action) {
 		}
 	case a.Done != nil:
 		w.tracef("done: %+v", *a.Done)
+		if w.shell != s {
+			s.end("it takes the query for over, and nobody asks")
+			return
+		}
 		if p := &w.plan; !a.Done.Finished && a.Done.Error == "" && p.StopAt > 0 && !p.StopEnds {
 			s.goOn()
 			return
 		}
 		w.outcome = &outcome{*a.Done}
+	}
+}
+
+// count counts what a scheduler does that another one has replaced.
+func (s *shell) count(a scheduler.Action) {
+	if s.world.shell == s {
+		return
+	}
+	for what, is := range map[string]bool{
+		"launches by former schedulers": a.Launch != nil, "orders of former schedulers": a.Orders != nil,
+		"kills by former schedulers": a.Kill != "", "ends by former schedulers": a.End != nil,
+	} {
+		if is {
+			s.world.counts[what]++
+		}
 	}
 }
 
@@ -223,7 +317,9 @@ func (s *shell) goOn() {
 	for _, k := range w.alive() {
 		k.kill("the query is over")
 	}
-	s.end("the query is over")
+	for _, o := range w.shells() {
+		o.end("the query is over")
+	}
 }
 
 // save keeps the record, or fails: then it may have been kept nevertheless, and the core is given up.
@@ -248,11 +344,33 @@ func (s *shell) save(r *scheduler.Record) {
 // keep is the moment from which on a record counts.
 func (s *shell) keep(r *scheduler.Record, text []byte) {
 	w := s.world
-	var err error
-	if s.saved, err = s.store.Save(text, s.saved); err != nil {
+	version, err := s.store.Save(text, s.saved)
+	switch {
+	case errors.Is(err, shared.ErrSuperseded) && w.shell != s && w.on(protocol.Term):
+		w.counts["saves refused"]++
+		s.end("another one has taken over")
+		return
+	case errors.Is(err, shared.ErrSuperseded) && !w.on(protocol.Term):
+		version, err = s.overwrite(text)
+	}
+	if err != nil {
 		w.fail("save: %v", err)
 	}
+	s.saved = version
 	w.checks.saved(w, r)
+}
+
+// overwrite saves a record whoever has saved one before.
+func (s *shell) overwrite(text []byte) (version int64, err error) {
+	s.world.terms++
+	if err := s.store.Claim(s.world.terms); err != nil {
+		return 0, err
+	}
+	_, version, err = s.store.Load()
+	if err != nil {
+		return 0, err
+	}
+	return s.store.Save(text, version)
 }
 
 // kill ends a worker's process at some later time.
@@ -262,8 +380,8 @@ func (s *shell) kill(id scheduler.WorkerID) {
 	w.tracef("kill %s", id)
 	w.after(w.between(millisecond, w.plan.KillDelay), func() {
 		if k == nil || k.dead {
-			if w.shell != nil {
-				w.shell.event(scheduler.Event{Gone: id})
+			for _, o := range w.shells() {
+				o.event(scheduler.Event{Gone: id})
 			}
 			return
 		}

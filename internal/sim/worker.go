@@ -42,15 +42,16 @@ func (w *world) startWorker(has dataflow.Resources) {
 // register tells the scheduler that the worker is there.
 func (k *worker) register() {
 	w := k.world
-	if w.shell == nil || k.dead || k.cut {
+	if k.dead || k.cut {
 		return
 	}
-	shell := w.shell
-	w.after(w.controlDelay(), func() {
-		if w.shell == shell && !k.dead {
-			shell.welcome(k)
-		}
-	})
+	for _, s := range w.shells() {
+		w.after(w.controlDelay(), func() {
+			if !s.ended && !k.dead {
+				s.welcome(k)
+			}
+		})
+	}
 }
 
 // pulse gives signs of life, with all reports, as long as the worker lives.
@@ -59,7 +60,7 @@ func (k *worker) pulse() {
 		return
 	}
 	w := k.world
-	if !k.cut && w.shell != nil {
+	if !k.cut && slices.ContainsFunc(w.shells(), func(s *shell) bool { return !s.asleep }) {
 		k.told = w.now
 	}
 	if w.now-k.told > silence {
@@ -85,22 +86,22 @@ func (k *worker) alive() {
 	}
 	w := k.world
 	w.control(fmt.Sprintf("alive %s", k.id), func() {
-		if shell := w.shell; shell != nil {
-			shell.welcome(k)
-			shell.event(scheduler.Event{Alive: &a})
+		for _, s := range w.shells() {
+			s.welcome(k)
+			s.event(scheduler.Event{Alive: &a})
 		}
 	})
 }
 
-// tell sends an event to the scheduler that runs when it arrives.
+// tell sends an event to the schedulers that run when it arrives.
 func (k *worker) tell(what string, e scheduler.Event) {
 	if k.cut {
 		return
 	}
 	w := k.world
 	w.control(what, func() {
-		if w.shell != nil {
-			w.shell.event(e)
+		for _, s := range w.shells() {
+			s.event(e)
 		}
 	})
 }
@@ -169,8 +170,8 @@ func (k *worker) kill(why string) {
 
 // gone tells the scheduler that the process has ended.
 func (k *worker) gone() {
-	if w := k.world; w.shell != nil {
-		w.shell.event(scheduler.Event{Gone: k.id, Had: k.has})
+	for _, s := range k.world.shells() {
+		s.event(scheduler.Event{Gone: k.id, Had: k.has})
 	}
 }
 

@@ -32,6 +32,7 @@ type world struct {
 	workers []*worker // in order of their start; dead ones too
 	terms   int64     // schedulers so far
 	shell   *shell    // nil while there is no scheduler
+	former  []*shell  // that another one has replaced, and that run nevertheless
 	checks  checks
 	changes []change // parameters that are to be set
 	sinks   map[string]*published

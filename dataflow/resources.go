@@ -17,7 +17,7 @@ type Resources struct {
 	Disk  int64   // bytes
 	GPUs  int
 	Ports int // of the machine, besides the one at which the worker listens
-	// Attributes are values that attributes of the machine must have, by name, each name once.
+	// Attributes are values that attributes of the machine must have, in the order of their names, each once.
 	Attributes []Attribute
 }
 
@@ -44,14 +44,16 @@ func (r Resources) Together(o Resources) (Resources, bool) {
 	sum := Resources{
 		CPUs: r.CPUs + o.CPUs, Mem: addBytes(r.Mem, o.Mem), Disk: addBytes(r.Disk, o.Disk), GPUs: r.GPUs + o.GPUs, Ports: r.Ports + o.Ports,
 	}
-	sum.Attributes = slices.Clone(r.Attributes)
-	for _, a := range o.Attributes {
-		i, found := slices.BinarySearchFunc(sum.Attributes, a.Name, func(b Attribute, name string) int { return cmp.Compare(b.Name, name) })
+	for a, b := r.Attributes, o.Attributes; len(a)+len(b) > 0; {
 		switch {
-		case !found:
-			sum.Attributes = slices.Insert(sum.Attributes, i, a)
-		case sum.Attributes[i].Value != a.Value:
+		case len(b) == 0 || len(a) > 0 && a[0].Name < b[0].Name:
+			sum.Attributes, a = append(sum.Attributes, a[0]), a[1:]
+		case len(a) == 0 || b[0].Name < a[0].Name:
+			sum.Attributes, b = append(sum.Attributes, b[0]), b[1:]
+		case a[0] != b[0]:
 			return sum, false
+		default:
+			sum.Attributes, a, b = append(sum.Attributes, a[0]), a[1:], b[1:]
 		}
 	}
 	return sum, true
@@ -62,8 +64,14 @@ func addBytes(a, b int64) int64 { return a + min(b, math.MaxInt64-a) }
 
 // Agree reports whether a machine can have all attributes of both.
 func (r Resources) Agree(o Resources) bool {
-	_, ok := r.Together(o)
-	return ok
+	few, many := r.Attributes, o.Attributes
+	if len(few) > len(many) {
+		few, many = many, few
+	}
+	return !slices.ContainsFunc(few, func(a Attribute) bool {
+		i, found := slices.BinarySearchFunc(many, a.Name, func(b Attribute, name string) int { return cmp.Compare(b.Name, name) })
+		return found && many[i] != a
+	})
 }
 
 // Equal reports whether the two are the same.

@@ -15,6 +15,8 @@ const (
 	MaxBytes = 1 << 50 // of memory, and of disk
 	MaxGPUs  = 1_000
 	MaxPorts = 1_000
+	// MaxAttributes is how many attributes of the machine it may name.
+	MaxAttributes = 64
 )
 
 // ParseCPUs reads a number of cores, which may be a decimal number. It is rounded up to thousandths, in which
@@ -128,6 +130,8 @@ func ParseAttributes(text string) (list []Attribute, errs []*AttributeError) {
 		switch {
 		case !ok || a.Name == "" || a.Value == "" || strings.ContainsFunc(part, unicode.IsControl):
 			errs = append(errs, &AttributeError{begin, fmt.Sprintf("%s is not an attribute such as rack=r1", quote(strings.TrimSpace(part)))})
+		case len(list) == MaxAttributes && !found:
+			return list, append(errs, &AttributeError{begin, fmt.Sprintf("there are more than %d attributes", MaxAttributes)})
 		case found:
 			errs = append(errs, &AttributeError{begin, fmt.Sprintf("attribute %s is there twice; a machine has one value of it", quote(a.Name))})
 		default:

@@ -73,6 +73,31 @@ func TestParseAttributes(t *testing.T) {
 	}
 }
 
+// TestManyAttributes: what is hostile takes no time.
+func TestManyAttributes(t *testing.T) {
+	var text strings.Builder
+	for i := range 300_000 {
+		fmt.Fprintf(&text, "a%d=b,", i)
+	}
+	if list, errs := dataflow.ParseAttributes(text.String()); len(list) != dataflow.MaxAttributes || len(errs) != 1 || errs[0].Offset != 5*10+6*54 {
+		t.Errorf("%d attributes, errors %v", len(list), errs)
+	}
+	const n = 20_000
+	inputs := make([][]int, n)
+	for i := 1; i < n; i++ {
+		inputs[i] = []int{i - 1}
+	}
+	g := graphOf(inputs)
+	dataflow.Resolve(g, anyCatalog)
+	for i, op := range g.Operators {
+		op.Resources.Attributes = []dataflow.Attribute{{Name: fmt.Sprint("a", i), Value: "b"}}
+	}
+	p, err := dataflow.BuildTasks(g, dataflow.TaskOptions{})
+	if want := (n + dataflow.MaxAttributes - 1) / dataflow.MaxAttributes; err != nil || len(p.Tasks) != want {
+		t.Errorf("%d tasks, not %d, error %v", len(p.Tasks), want, err)
+	}
+}
+
 func TestTogether(t *testing.T) {
 	attributes := func(text string) []dataflow.Attribute {
 		list, errs := dataflow.ParseAttributes(text)

@@ -82,8 +82,8 @@ func placementKey(op *Operator) string {
 
 // fuse makes the tasks. An operator's level is the number of changes of placement on the way to it, at
 // most; only operators of one level are fused, so a task is never both before and after another. An operator that
-// cannot join what it reads from, since attributes contradict each other, begins a level too: no stream is
-// between two tasks of one level.
+// cannot join what it reads from, since attributes contradict each other or are very many, begins a level too: no
+// stream is between two tasks of one level.
 func (p *Physical) fuse(order []*Operator) map[*Operator]*Task {
 	level := make(map[*Operator]int, len(order))
 	key := make(map[*Operator]string, len(order))
@@ -112,13 +112,15 @@ func (p *Physical) fuse(order []*Operator) map[*Operator]*Task {
 				}
 			}
 		}
-		sum, fits := op.Resources, true
+		all, agree := Resources{Attributes: op.Resources.Attributes}, true
 		for root := range beside {
-			var agree bool
-			sum.Attributes, agree = joinAttributes(sum, needs[root])
-			fits = fits && agree
+			all, agree = all.Together(Resources{Attributes: needs[root].Attributes})
+			if !agree || len(all.Attributes) > MaxAttributes {
+				agree = false
+				break
+			}
 		}
-		if !fits {
+		if !agree {
 			level[op]++
 			continue
 		}
@@ -144,12 +146,6 @@ func (p *Physical) fuse(order []*Operator) map[*Operator]*Task {
 	// By level the order is topological for tasks as well; of one level they stay as they come.
 	slices.SortStableFunc(p.Tasks, func(a, b *Task) int { return level[a.Operators[0]] - level[b.Operators[0]] })
 	return of
-}
-
-// joinAttributes are the attributes of both, false if no machine has them.
-func joinAttributes(a, b Resources) ([]Attribute, bool) {
-	sum, ok := a.Together(b)
-	return sum.Attributes, ok
 }
 
 // connect finds the channels.

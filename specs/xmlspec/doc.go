@@ -69,7 +69,8 @@ operator's outputs the stream is: without one it is the main output, or, if the 
 
 At least one attribute must be there. Sizes are whole or decimal numbers with a unit, B, KB, MB, GB or TB, each 1024
 times the one before. cpus are cores, also parts of one, in thousandths. attributes are values that attributes of the
-machine must have, each attribute once. An operator needs at most 100000 cpus, 1024TB, 1000 gpus and 1000 ports.
+machine must have, each attribute once. An operator needs at most 100000 cpus, 1024TB, 1000 gpus, 1000 ports and 64
+attributes.
 
 <rewrite> and <rules> are passed on as they are.
 

@@ -204,6 +204,8 @@ type delivered struct {
 
 func (d *delivered) put(*batch.Batch) { d.receiver.Release(d.delivery) }
 
+func (d *delivered) scarce() {}
+
 // Message takes a message of the consumer of an output channel.
 func (i *Instance) Message(name string, msg []byte) {
 	c := i.out(name)

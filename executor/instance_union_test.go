@@ -25,10 +25,20 @@ const unionSpec = `<dataflow name="union">
   <operator name="out" type="writer"><input name="rows"/><param name="path" value="out.csv"/></operator>
 </dataflow>`
 
-// unionPlan is unionSpec with a task for each source and one for the rest.
-func unionPlan(t *testing.T, dir string) *dataflow.Physical {
+// diamondSpec is a query whose union reads one stream twice.
+const diamondSpec = `<dataflow name="diamond">
+  <type name="Row"><column name="v" type="int"/></type>
+  <operator name="a" type="reader"><output name="rowsA" type="Row"/><param name="path" value="in.csv"/></operator>
+  <operator name="x" type="filter"><input name="rowsA"/><param name="condition" value="v &gt;= 0"/><output name="xs"/></operator>
+  <operator name="y" type="filter"><input name="rowsA"/><param name="condition" value="v &gt;= 0"/><output name="ys"/></operator>
+  <operator name="both" type="union"><input name="xs"/><input name="ys"/><output name="rows"/></operator>
+  <operator name="out" type="writer"><input name="rows"/><param name="path" value="out.csv"/></operator>
+</dataflow>`
+
+// unionPlan is a spec with a task for each source and one for the rest.
+func unionPlan(t *testing.T, dir, spec string) *dataflow.Physical {
 	t.Helper()
-	g, diags := xmlspec.Parse("union.xml", strings.NewReader(unionSpec), os.LookupEnv)
+	g, diags := xmlspec.Parse("union.xml", strings.NewReader(spec), os.LookupEnv)
 	g.Dir = dir
 	if diags = append(diags, dataflow.Resolve(g, catalog.Operators)...); diags.HasErrors() {
 		t.Fatal(diags)
@@ -57,7 +67,7 @@ func TestUnionHoldsCredit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	p := unionPlan(t, dir)
+	p := unionPlan(t, dir, unionSpec)
 	env, union := &copyEnv{senders: map[string]*channel.Sender{}}, func(op *dataflow.Operator) bool { return op.Name == "both" }
 	at := slices.IndexFunc(p.Tasks, func(task *dataflow.Task) bool { return slices.ContainsFunc(task.Operators, union) })
 	task := p.Tasks[at]
@@ -115,5 +125,48 @@ func TestUnionHoldsCredit(t *testing.T) {
 	talk()
 	if r := i.Report(); r.Epoch != epochs || r.Received != 2*epochs*copyRows || r.Failure != nil {
 		t.Errorf("the union is at epoch %d and has received %d rows, %v; want %d and %d", r.Epoch, r.Received, r.Failure, epochs, 2*epochs*copyRows)
+	}
+}
+
+// TestDiamondBehindAChannel: what waits at a union for rows of the same channel must not take the credit that those
+// need, however large the epoch is.
+func TestDiamondBehindAChannel(t *testing.T) {
+	const window = 64 << 10
+	dir := editDir(t, 1)
+	store, err := shared.Open(filepath.Join(dir, "state"), shared.Options{Coordinator: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	p := unionPlan(t, dir, diamondSpec)
+	if len(p.Channels) != 1 {
+		t.Fatalf("there is more than one channel:\n%s", p.Text())
+	}
+	c := p.Channels[0]
+	env := &copyEnv{senders: map[string]*channel.Sender{c.Stream: copySender(c, 1, 0)}}
+	i, err := executor.NewInstance(executor.InstanceConfig{
+		Query: p, Task: c.ToTask, Launch: metaquery.Launch{ID: metaquery.TaskID{Task: c.ToTask.Name, Gen: 1}, Every: 1, Flight: 4}, Store: store, Env: env,
+		Build: func(c *operators.Context) (operators.Operator, error) {
+			return catalog.Build(c, catalog.Options{Limit: -1})
+		},
+		OpenSource: catalog.OpenSource, Limits: executor.Limits{Window: window},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	s := env.senders[c.Stream]
+	const batches = 20 // several times the credit
+	for range batches {
+		send(t, s, c.From.Outputs[0].Schema, 1, true)
+	}
+	if err := s.Mark(operators.Mark{Epoch: 1, Clock: 1, Watermark: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for msg, ok := s.Next(); ok; msg, ok = s.Next() {
+		i.Receive(c.Stream, 1, msg)
+	}
+	if r := i.Report(); r.Epoch != 1 || r.Received != batches*copyRows || r.Failure != nil {
+		t.Errorf("the task is at epoch %d and has received %d rows, %v; want 1 and %d", r.Epoch, r.Received, r.Failure, batches*copyRows)
 	}
 }

@@ -77,6 +77,13 @@ type held struct {
 	loan  *loan    // nil as long as nobody else uses it
 }
 
+// scarce is an owner whose rows take of the credit of a channel. They are copied to be kept: where one channel feeds
+// several inputs, its rows would wait at one of them for the end of the epoch at another, and that end for credit.
+type scarce interface {
+	releaser
+	scarce()
+}
+
 // hold is called before the node works on rows, and letGo afterwards.
 func (n *node) hold(b *batch.Batch, owner releaser) {
 	n.held = held{rows: b, owner: owner}
@@ -103,6 +110,9 @@ const sparse = 16
 // else it returns nil, and b is to be copied where it is kept.
 func (n *node) share(b *batch.Batch) *loan {
 	h := &n.held
+	if _, ok := h.owner.(scarce); ok {
+		return nil
+	}
 	if h.owner == nil || !sameColumns(b, h.rows) || b.Sel != nil && len(b.Sel)*sparse < b.Len {
 		return nil
 	}

@@ -170,11 +170,30 @@ func (c *listCommand) Run(s streams) error {
 		return printJSON(list.Queries, s)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSTATE\tWORKERS\tCHECKPOINT\tSUBMITTED")
+	fmt.Fprintln(w, "NAME\tSTATE\tWORKERS\tCHECKPOINT\tSUBMITTED\tREASON")
 	for _, q := range list.Queries {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", q.Name, q.State, q.Workers, epochText(q.Checkpoint), q.Submitted.UTC().Format(time.RFC3339))
+		workers := fmt.Sprint(q.Workers)
+		if !api.Ended(q.State) && q.Present != q.Workers {
+			workers = fmt.Sprintf("%d of %d", q.Present, q.Workers)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", q.Name, q.State, workers, epochText(q.Checkpoint), q.Submitted.UTC().Format(time.RFC3339), shortReason(q.Error))
 	}
 	return w.Flush()
+}
+
+// longestReason bounds what a list says of a query, in characters; status says all.
+const longestReason = 100
+
+// shortReason is the beginning of the first line.
+func shortReason(text string) string {
+	line, _, more := strings.Cut(text, "\n")
+	if runes := []rune(line); len(runes) > longestReason {
+		line, more = string(runes[:longestReason]), true
+	}
+	if more {
+		line += "..."
+	}
+	return line
 }
 
 func printJSON(v any, s streams) error {
@@ -203,6 +222,9 @@ func printQuery(q *api.Query, s streams) error {
 	}
 	if q.Watermark != nil {
 		fmt.Fprintf(w, "watermark %s\n", q.Watermark.UTC().Format(time.RFC3339Nano))
+	}
+	for _, set := range q.Settings {
+		fmt.Fprintf(w, "set: %s.%s=%s\n", set.Operator, set.Param, set.Value)
 	}
 	if len(q.Tasks) > 0 {
 		fmt.Fprintln(w, "\nTASK\tSTATE\tROLE\tGENERATION\tEPOCH\tWORKER\t")

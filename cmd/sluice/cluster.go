@@ -9,10 +9,13 @@ import (
 	"net/url"
 	"os"
 	"os/user"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"sluice/executor/worker"
 	"sluice/scheduler/mesos"
@@ -56,6 +59,13 @@ func (p *schedulerProcess) clusters(api string) (*clusterChoice, error) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxNodes {
 			return nil, usageErrorf("--cluster local:N must have N from 1 to %d; it is %q", maxNodes, p.c.Cluster)
+		}
+		usual := &mesosOptions{}
+		if err := kong.ApplyDefaults(usual); err != nil {
+			return nil, err
+		}
+		if !reflect.DeepEqual(*usual, p.c.Mesos) {
+			return nil, usageErrorf("options that begin with --mesos- are for a cluster of Mesos; --cluster is %q", p.c.Cluster)
 		}
 		return &clusterChoice{open: service.Local{Usual: n, Most: maxNodes, Dir: p.dir, Command: p.worker}.Open}, nil
 	}

@@ -40,7 +40,7 @@ type schedulerCommand struct {
 	TLSKey   string `name:"tls-key" help:"File with the key of the certificate." placeholder:"FILE"`
 
 	Keys    string        `help:"File with the keys of the cluster, which encrypt the connections between processes." placeholder:"FILE"`
-	Session time.Duration `help:"Session timeout of a store in ZooKeeper: after how long another scheduler takes over." default:"4s"`
+	Session time.Duration `help:"Session timeout of a store in ZooKeeper: after how long another scheduler takes over; 4s by default." placeholder:"TIME"`
 	Mesos   mesosOptions  `embed:"" prefix:"mesos-"`
 	Verbose bool          `help:"Log checkpoints too."`
 }
@@ -281,6 +281,9 @@ func (p *schedulerProcess) url(listens string) string {
 // openStore opens the store of all schedulers.
 func (p *schedulerProcess) openStore(ctx context.Context) (store.Store, error) {
 	if !strings.HasPrefix(p.c.Store, "zk://") {
+		if p.c.Session != 0 {
+			return nil, usageErrorf("--session is for a store in ZooKeeper; --store is %q", p.c.Store)
+		}
 		s, err := store.OpenDir(p.c.Store)
 		if err != nil {
 			return nil, usageErrorf("%v", err)

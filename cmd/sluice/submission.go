@@ -17,6 +17,9 @@ import (
 	"sluice/scheduler/service"
 )
 
+// apiWords are what the API calls options of the command line.
+var apiWords = strings.NewReplacer("--checkpoint", "checkpoint", "--transport", "transport", "--limit", "limit", "--nodes", "workers", "--fsync", "fsync", "-p ", "partitions ")
+
 // compile makes the plan of a query for the service.
 func (p *schedulerProcess) compile(sub *api.Submission, replicas map[string]int) (*service.Compiled, dataflow.Diagnostics, error) {
 	c := &runCommand{
@@ -30,7 +33,7 @@ func (p *schedulerProcess) compile(sub *api.Submission, replicas map[string]int)
 		c.Spec = "spec.xml"
 	}
 	if err := c.check(); err != nil {
-		return nil, nil, api.Errorf(api.BadRequest, "%v", err)
+		return nil, nil, api.Errorf(api.BadRequest, "%s", apiWords.Replace(err.Error()))
 	}
 	text := []byte(sub.Spec)
 	plan, diags, err := loadPlan(c.Spec, planOptions{
@@ -73,7 +76,8 @@ func outputsOf(p *plan) ([]service.Output, dataflow.Diagnostics) {
 			continue
 		}
 		if _, err := os.Stat(filepath.Dir(place)); !strings.HasSuffix(path, "/") && errors.Is(err, fs.ErrNotExist) {
-			diags = append(diags, dataflow.Diagnostic{Pos: op.Pos, Operator: op.Name, Message: fmt.Sprintf("output %q: there is no folder %q", path, filepath.Dir(place))})
+			p, _ := op.Param("path")
+			diags = append(diags, dataflow.Diagnostic{Pos: p.Pos, Operator: op.Name, Message: fmt.Sprintf("output %q: there is no folder %q", path, filepath.Dir(place))})
 			continue
 		}
 		list = append(list, service.Output{Operator: op.Name, Place: place})

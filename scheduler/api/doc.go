@@ -13,12 +13,16 @@ of it with the routes; GET /api/v1/openapi.json gives it to clients.
 # Requests
 
 A body is one value of JSON, said to be application/json, without unknown fields; it and the header are
-bounded. With tokens (Auth) each request but those for the health and the description needs one:
+bounded, and numbers that are given are never taken for ones that are missing. With tokens (Auth) each request but those for the
+health, the sign of life and the description needs one:
 "Authorization: Bearer TOKEN". Requests that come from pages of other sites are refused; without tokens so are
 those to a host that is neither localhost nor an IP address.
 
 A scheduler that does not lead answers 307 with the address of the one that does, or 503 with the code
-no-leader if none is known. It tells its health, its metrics and the rules itself.
+no-leader if none is known. It tells its health, its metrics and the rules itself. A Client goes where it is sent, but with its
+token only to hosts that it was given. Paths that are not clean are no paths of the API.
+
+GET /health is 200 if a scheduler can do its work, as the leader or in its place, and 503 with the reason if it cannot; GET /live is 200.
 
 # Errors
 

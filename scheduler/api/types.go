@@ -61,6 +61,7 @@ type Query struct {
 	Set        []string   `json:"set,omitempty"`
 	Partitions int        `json:"partitions"`
 	Workers    int        `json:"workers"` // that it is to have
+	Present    int        `json:"present"` // workers that it has
 	// Checkpoint is the epoch of the last complete one, 0 for none, -1 at the end.
 	Checkpoint     int64      `json:"checkpoint"`
 	CheckpointTime *time.Time `json:"checkpointTime,omitempty"` // when this scheduler has heard of it
@@ -72,9 +73,11 @@ type Query struct {
 	Processes []Worker   `json:"processes,omitempty"`
 	Tasks     []Task     `json:"tasks,omitempty"`
 	Operators []Operator `json:"operators,omitempty"`
-	Plan      *Plan      `json:"plan,omitempty"`
-	Losses    []Loss     `json:"losses,omitempty"`
-	Alerts    []Alert    `json:"alerts,omitempty"` // the last ones
+	// Settings are parameters that have been set while it runs, with their last values.
+	Settings []Setting `json:"settings,omitempty"`
+	Plan     *Plan     `json:"plan,omitempty"`
+	Losses   []Loss    `json:"losses,omitempty"`
+	Alerts   []Alert   `json:"alerts,omitempty"` // the last ones
 	// Edit is the last one: the query has been replaced by an edited one, or is to be.
 	Edit *Edit `json:"edit,omitempty"`
 	// Diagnostics are warnings of the spec, in the answer to its submission.

@@ -45,6 +45,8 @@ type Place struct {
 	Spill  string // for their files of no lasting use; "" if they have places of their own
 	// Gather is how long workers may take to start one after the other; 0 is the usual time.
 	Gather time.Duration
+	// StartLimit is for how long workers may fail before any has been able to run tasks (shell.Options).
+	StartLimit time.Duration
 	// Fresh says that no worker of an earlier scheduler is left.
 	Fresh bool
 	// Cluster gives the workers, which connect to control.

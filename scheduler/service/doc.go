@@ -32,6 +32,9 @@ or the release has changed, say, its state is converted as for an edit (edit.go)
 ID is NAME.TERM.NUMBER and is never used again. The state directory is removed when the query has finished or
 was cancelled; one that was stopped, or has failed, can be resumed. Of those that have ended the last one of each name is kept until it is forgotten, at most 200.
 
+No two queries that run, or are stopped, write one file or folder (outputs.go). A query whose record cannot be read has failed, and
+the others run (damaged.go). A state directory of a submission that was never stored goes with the next leader (sweep.go).
+
 # What is not covered
 
 The watermark is that since this scheduler leads. Of events and counts the last seconds are lost when a scheduler is

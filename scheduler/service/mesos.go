@@ -61,6 +61,10 @@ func (m Mesos) Open(_ context.Context, s store.Store) (Clusters, error) {
 // query that does not wait would have them all on the first worker.
 const gatherTime = 10 * time.Second
 
+// startLimit is for how long workers may fail before any of a query has been able to run tasks. What is wrong on agents, such
+// as a library that is missing, is mended by people.
+const startLimit = time.Hour
+
 type mesosClusters struct {
 	o         Mesos
 	framework *mesos.Framework
@@ -70,7 +74,7 @@ type mesosClusters struct {
 // Place implements Clusters.
 func (m *mesosClusters) Place(_ context.Context, p PlaceOptions) (*Place, error) {
 	return &Place{
-		Listen: m.o.Listen, Gather: gatherTime,
+		Listen: m.o.Listen, Gather: gatherTime, StartLimit: startLimit,
 		Cluster: func(control string) (shell.Cluster, error) {
 			at, err := m.o.reached(control)
 			if err != nil {

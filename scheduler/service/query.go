@@ -269,11 +269,11 @@ func (q *query) runOn(a *attempt, c *Compiled) error {
 		c.Config.Checkpoints = true // what is left is to come to a checkpoint
 	}
 	o := shell.Options{
-		Config: c.Config, Fresh: a.place.Fresh, Adopt: !a.place.Fresh && !isNew && !q.rests, Deploy: c.Deploy, Catalog: q.r.s.o.Catalog,
+		Config: c.Config, StartLimit: a.place.StartLimit, Fresh: a.place.Fresh, Adopt: !a.place.Fresh && !isNew && !q.rests, Deploy: c.Deploy, Catalog: q.r.s.o.Catalog,
 		Store: a.core, Transport: q.r.s.o.Transport, Listen: a.place.Listen, Cluster: a.place.Cluster, Stop: q.listen(),
 		Requests: q.requests, Observer: q.watch.observer(),
 	}
-	q.watch.begin(c.Config.Query, c.Config.Checkpoints)
+	q.watch.begin(c.Config.Query, c.Config.Checkpoints, a.saved)
 	q.rests = false
 	outcome, err := shell.Run(q.ctx, o)
 	q.mu.Lock()

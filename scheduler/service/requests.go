@@ -40,7 +40,7 @@ func (q *query) describe() *api.Query {
 	}
 	q.watch.fill(d)
 	if api.Ended(state) {
-		d.Tasks, d.Processes = nil, nil
+		d.Tasks, d.Processes, d.Present = nil, nil, 0
 	}
 	if state == api.Finished {
 		d.Checkpoint = api.Last

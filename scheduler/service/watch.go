@@ -36,9 +36,10 @@ type watch struct {
 	alerts     []api.Alert
 	status     *shell.Status // the last one
 	counts
-	ran     []api.Operator // operators before anything runs here
-	events  []api.Event    // the last ones, but for checkpoints
-	changed bool           // something is not stored yet
+	ran      []api.Operator // operators before anything runs here
+	settings []api.Setting  // that have been made while it runs
+	events   []api.Event    // the last ones, but for checkpoints
+	changed  bool           // something is not stored yet
 	keeping
 }
 
@@ -55,9 +56,12 @@ func (w *watch) inherit(from *watch) {
 }
 
 // begin notes that the query is about to run.
-func (w *watch) begin(p *dataflow.Physical, checkpoints bool) {
+func (w *watch) begin(p *dataflow.Physical, checkpoints bool, saved *scheduler.Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if saved != nil {
+		w.settings = settingsOf(saved)
+	}
 	w.physical, w.running, w.seen, w.status = p, false, map[string]bool{}, nil
 	w.of(p, checkpoints)
 }
@@ -136,6 +140,7 @@ func (w *watch) launched(l *scheduler.TaskLaunch) {
 func (w *watch) saved(r *scheduler.Record) {
 	now := time.Now().UTC()
 	w.mu.Lock()
+	w.settings = settingsOf(r)
 	changed := r.Checkpoint != w.checkpoint
 	if changed {
 		w.checkpoint, w.completed = r.Checkpoint, now
@@ -168,7 +173,7 @@ func (w *watch) reported(_ scheduler.WorkerID, r *metaquery.Report) {
 func (w *watch) fill(q *api.Query) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	q.Restarts, q.Alerts = w.restarts, slices.Clone(w.alerts)
+	q.Restarts, q.Alerts, q.Settings = w.restarts, slices.Clone(w.alerts), w.settings
 	q.Checkpoint = wire(w.checkpoint)
 	if !w.completed.IsZero() {
 		at := w.completed
@@ -232,7 +237,7 @@ func (w *watch) watermark() *time.Time {
 
 // fillStatus adds what the core says.
 func fillStatus(q *api.Query, s *shell.Status) {
-	q.Term, q.Checkpoint = s.Term, wire(s.Checkpoint)
+	q.Term, q.Checkpoint, q.Present = s.Term, wire(s.Checkpoint), len(s.Workers)
 	for _, worker := range s.Workers {
 		q.Processes = append(q.Processes, api.Worker{ID: string(worker.ID), Addr: worker.Addr, About: s.About[worker.ID]})
 	}

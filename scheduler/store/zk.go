@@ -89,6 +89,9 @@ func OpenZooKeeper(ctx context.Context, hosts []string, root string, o Options) 
 		z.conn.Close()
 		return nil, fmt.Errorf("store: ZooKeeper at %s: %w", strings.Join(hosts, ","), err)
 	}
+	if granted := z.conn.Granted(); o.Log != nil && o.Session > 0 && granted != o.Session {
+		o.Log.Warn("ZooKeeper grants another session timeout than was asked for: it has from 2 to 20 of its ticks (tickTime)", "asked", o.Session, "granted", granted)
+	}
 	return z, nil
 }
 

@@ -1,9 +1,11 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
@@ -379,6 +381,19 @@ func TestGrantedSession(t *testing.T) {
 	b := newBed(t, zktest.Shared(t), time.Hour)
 	if got := store.Granted(b.beside); got != "1m0s" {
 		t.Fatalf("the session is %s", got)
+	}
+	for asked, want := range map[time.Duration]string{time.Hour: "asked=1h0m0s granted=1m0s", testSession: ""} {
+		var told bytes.Buffer
+		s, err := store.OpenZooKeeper(t.Context(), []string{zktest.Shared(t)}, freshRoot(), store.Options{
+			Session: asked, Log: slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if text := told.String(); !strings.Contains(text, want) || want == "" && text != "" {
+			t.Errorf("with a session of %v that was asked for the log has %q, want %q", asked, text, want)
+		}
 	}
 }
 

@@ -58,6 +58,8 @@ type Hello struct {
 	PID    int    `json:"pid"`
 	// Error says why it cannot run what it was given.
 	Error string `json:"error,omitempty"`
+	// Final says that no other worker can run it either, wherever that is.
+	Final bool `json:"final,omitempty"`
 }
 
 // Alive is what a worker that can run tasks says again and again.

@@ -24,7 +24,7 @@ func toWorkers() []*ToWorker {
 
 func toSchedulers() []*ToScheduler {
 	return []*ToScheduler{
-		{Hello: &Hello{Worker: "w1", PID: 17, Error: "no such rule"}},
+		{Hello: &Hello{Worker: "w1", PID: 17, Error: "no such rule", Final: true}},
 		{Alive: &Alive{Worker: "w1", PID: 17, Addr: "tcp://127.0.0.1:5000", Tasks: []TaskID{{"source", 1}, {"late.1", 3}}}},
 		{Report: &Report{
 			From: TaskID{"late.1", 3}, Seq: 8, Term: 2, Obeyed: 9, Epoch: LastEpoch, Begun: LastEpoch, Cut: 12,

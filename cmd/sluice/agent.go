@@ -53,7 +53,7 @@ func (c *executorCommand) runForAgent(s streams) error {
 // addressOn is where a worker on an agent listens for rows: at the first port that it was given, or any.
 func addressOn(l *mesos.Launch, name string) (string, error) {
 	if strings.HasSuffix(name, "ipc") {
-		return "", fmt.Errorf("rows cannot go by %s between machines; use tcp", name)
+		return "", &worker.EverywhereError{Err: fmt.Errorf("rows cannot go by %s between machines; use tcp", name)}
 	}
 	port := "*"
 	if len(l.Ports) > 0 {

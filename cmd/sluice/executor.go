@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"sluice/dataflow"
 	"sluice/executor"
 	"sluice/executor/mesos"
 	"sluice/executor/state/shared"
@@ -83,7 +85,7 @@ func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
 		return nil, err
 	}
 	if diags.HasErrors() {
-		return nil, errors.New(diags[0].String())
+		return nil, refusal(d, diags)
 	}
 	if p.fingerprint() != d.Graph {
 		return nil, errors.New("the graph of the spec is not what it was when the query began: a file of rules or the release has changed")
@@ -106,6 +108,16 @@ func (e *executorProcess) compile(d *metaquery.Deploy) (*worker.Query, error) {
 		OpenSource: openSources(d.State, d.Fsync),
 		Limits:     limits(d.Transport, e.dir),
 	}, nil
+}
+
+// refusal is the error of a worker that cannot compile a query. What is wrong with the spec itself is wrong everywhere; a
+// file of rules may be another one on this machine, or not be there.
+func refusal(d *metaquery.Deploy, diags dataflow.Diagnostics) error {
+	err := errors.New(diags[0].String())
+	if _, own, bad := parseSpec(d.File, d.Dir, bytes.NewReader(d.Spec), d.Sets, only(d.Env)); bad == nil && own.HasErrors() {
+		return &worker.EverywhereError{Err: err}
+	}
+	return err
 }
 
 // builder builds the operators of the tasks of a query of which each writer writes so many rows, and claims its output in

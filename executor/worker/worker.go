@@ -80,6 +80,12 @@ const backgroundWork = 4
 // ErrSilent says that nothing has been heard of the scheduler for too long.
 var ErrSilent = errors.New("worker: no word from the scheduler; it has ended, or cannot be reached")
 
+// EverywhereError says that a query cannot be compiled by any worker, wherever it is.
+type EverywhereError struct{ Err error }
+
+func (e *EverywhereError) Error() string { return e.Err.Error() }
+func (e *EverywhereError) Unwrap() error { return e.Err }
+
 // heapFloor is the size of memory that is held and never touched, so it costs nothing but addresses. The garbage
 // collector waits until as much again has been allocated: a worker that only passes rows on has next to
 // nothing that lives, and would else be collected at every few frames.
@@ -106,7 +112,7 @@ type worker struct {
 	data      transport.Transport
 	addr      string // where data comes in; set before there are hosts
 	realm     string // is before the names of channels in connections; set with addr
-	failed    string // why there is no query
+	failed    error  // why there is no query
 	leaving   bool   // the scheduler has said that all is over
 	strange   error  // of the last message that could not be read
 
@@ -227,7 +233,12 @@ func (w *worker) leave() bool {
 // sayAlive tells the scheduler what there is.
 func (w *worker) sayAlive() {
 	if w.query == nil {
-		w.say(&metaquery.ToScheduler{Hello: &metaquery.Hello{Worker: w.cfg.ID, PID: os.Getpid(), Error: w.failed}})
+		h := &metaquery.Hello{Worker: w.cfg.ID, PID: os.Getpid()}
+		if w.failed != nil {
+			var everywhere *EverywhereError
+			h.Error, h.Final = w.failed.Error(), errors.As(w.failed, &everywhere)
+		}
+		w.say(&metaquery.ToScheduler{Hello: h})
 		return
 	}
 	a := &metaquery.Alive{Worker: w.cfg.ID, PID: os.Getpid(), Addr: w.addr}
@@ -283,7 +294,7 @@ func realmOf(d *metaquery.Deploy) string {
 
 // deploy compiles the query, unless there is one already or it has failed.
 func (w *worker) deploy(d *metaquery.Deploy) {
-	if w.query != nil || w.failed != "" {
+	if w.query != nil || w.failed != nil {
 		return
 	}
 	q, err := w.cfg.Compile(d)
@@ -292,7 +303,7 @@ func (w *worker) deploy(d *metaquery.Deploy) {
 		err = w.listen(d.Transport)
 	}
 	if err != nil {
-		w.failed = err.Error()
+		w.failed = err
 	} else {
 		q.Limits.Message = transport.Largest(w.addr)
 		w.query, w.retention = q, q.Limits.NewRetention()

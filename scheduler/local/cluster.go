@@ -24,6 +24,7 @@ type Cluster struct {
 
 	starts chan scheduler.WorkerID
 	ended  chan shell.Ended
+	alerts chan string
 	stop   chan struct{} // closed when no more are to be started
 	over   sync.WaitGroup
 
@@ -32,7 +33,8 @@ type Cluster struct {
 	mu    sync.Mutex
 	next  int
 	procs map[scheduler.WorkerID]*process
-	quick int // workers in a row that have ended soon after their start
+	quick int       // workers in a row that have ended soon after their start
+	told  time.Time // when users were told last of one that cannot run the query
 }
 
 type process struct {
@@ -58,7 +60,7 @@ const (
 func NewCluster(tag string, held *os.File, command func(id scheduler.WorkerID) *exec.Cmd) *Cluster {
 	c := &Cluster{
 		command: command, held: held, tag: tag, procs: map[scheduler.WorkerID]*process{},
-		starts: make(chan scheduler.WorkerID, 1024), ended: make(chan shell.Ended, 1024), stop: make(chan struct{}),
+		starts: make(chan scheduler.WorkerID, 1024), ended: make(chan shell.Ended, 1024), alerts: make(chan string, 16), stop: make(chan struct{}),
 	}
 	c.over.Go(c.starter)
 	return c
@@ -87,7 +89,7 @@ func (c *Cluster) Kill(id scheduler.WorkerID) {
 	defer c.mu.Unlock()
 	p := c.procs[id]
 	if p == nil {
-		c.ended <- shell.Ended{ID: id, Status: "has ended before"}
+		c.ended <- shell.Ended{ID: id, Status: "has ended before", Killed: true}
 		return
 	}
 	p.kill()
@@ -100,11 +102,22 @@ func (p *process) kill() {
 	}
 }
 
-// Unable ends a worker that cannot run the query. That is a quick end, however long the worker has run.
-func (c *Cluster) Unable(id scheduler.WorkerID) {
+// unableAgain is after how long users are told of another worker that cannot run the query.
+const unableAgain = 10 * time.Minute
+
+// Unable ends a worker that cannot run the query. That is a quick end, however long the worker has run. Users are told of the
+// first one, and now and then that it goes on so.
+func (c *Cluster) Unable(id scheduler.WorkerID, why string) {
 	c.mu.Lock()
 	if p := c.procs[id]; p != nil {
 		p.unable = true
+	}
+	if now := time.Now(); c.told.IsZero() || now.Sub(c.told) >= unableAgain {
+		c.told = now
+		select {
+		case c.alerts <- fmt.Sprintf("worker %s cannot run the query: %s; another one is started", id, why):
+		default: // it is told later
+		}
 	}
 	c.mu.Unlock()
 	c.Kill(id)
@@ -151,8 +164,8 @@ func (c *Cluster) About(id scheduler.WorkerID) string {
 	return "no process"
 }
 
-// Alerts gives nothing: what goes wrong is seen in how workers end.
-func (c *Cluster) Alerts() <-chan string { return nil }
+// Alerts tells of workers that cannot run the query. What else goes wrong is seen in how they end.
+func (c *Cluster) Alerts() <-chan string { return c.alerts }
 
 // Close waits up to grace for all workers to end, kills those that have not, and starts no more. It may be
 // called again.
@@ -241,7 +254,7 @@ func (c *Cluster) start(id scheduler.WorkerID, waits *sync.WaitGroup) {
 // forget tells that a worker has ended. mu is held.
 func (c *Cluster) forget(id scheduler.WorkerID, p *process, status string) {
 	delete(c.procs, id)
-	e := shell.Ended{ID: id, Status: status, Capacity: p.capacity}
+	e := shell.Ended{ID: id, Status: status, Killed: p.killed, Capacity: p.capacity}
 	switch {
 	case p.unable, !p.killed && time.Since(p.began) <= quickEnd:
 		c.quick++

@@ -148,7 +148,7 @@ func TestClusterUnable(t *testing.T) {
 		c.mu.Lock()
 		c.procs[id].began = begin.Add(-time.Hour)
 		c.mu.Unlock()
-		c.Unable(id)
+		c.Unable(id, "no room")
 		if e := <-c.Ended(); e.ID != id || e.Quick != i+1 || !e.Capacity.Equal(capacity) || alive(all[id]) {
 			t.Errorf("%+v", e)
 		}

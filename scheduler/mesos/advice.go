@@ -17,6 +17,9 @@ func (c *Core) advice(w *worker, s *pb.TaskStatus) string {
 	if s.GetState() == pb.TASK_FAILED && s.GetSource() == pb.SOURCE_EXECUTOR {
 		return "; that was on " + w.about()
 	}
+	if s.GetState() == pb.TASK_GONE_BY_OPERATOR {
+		return fmt.Sprintf("; an operator has said that %s is gone, so that nothing of it runs any longer", w.about())
+	}
 	switch s.GetReason() {
 	case pb.REASON_CONTAINER_LAUNCH_FAILED:
 		if len(spec.URIs) > 0 && strings.Contains(s.GetMessage(), "fetch") {

@@ -9,8 +9,6 @@ import (
 
 	pb "github.com/mesos/mesos-go/api/v1/lib"
 	sched "github.com/mesos/mesos-go/api/v1/lib/scheduler"
-
-	"sluice/scheduler"
 )
 
 // agent is what is known of an agent that has offered something.
@@ -97,28 +95,31 @@ func expire[K comparable](until map[K]time.Time, now time.Time) {
 
 // unable ends a worker that has said that it cannot run its query. The next one waits as after a quick end and comes
 // on another agent first, and another port is taken on this one: something else may be using it.
-func (c *Core) unable(id scheduler.WorkerID) {
-	w := c.workers[id]
+func (c *Core) unable(u *Unable) {
+	w := c.workers[u.Worker]
 	if w == nil || !w.rec.Killed.IsZero() {
 		return
 	}
 	if q := c.queries[w.rec.Query]; q != nil {
 		pause := c.countQuick(q)
 		w.quick = q.quick
-		c.tellUnable(q, w, pause)
+		c.tellUnable(q, w, u.Why, pause)
 	}
 	c.avoidPorts(w)
 	c.blame(w, true)
-	c.kill(id)
+	c.kill(u.Worker)
 }
 
-// tellUnable tells the user that a query cannot run on an agent, once until one of its workers has run for a while.
-func (c *Core) tellUnable(q *query, w *worker, pause time.Duration) {
-	if q.unable[w.rec.Agent] {
+// unableAgain is after how long the user is told again that a query cannot run on an agent.
+const unableAgain = 10 * time.Minute
+
+// tellUnable tells the user that a query cannot run on an agent, once in a while until one of its workers has run for some time.
+func (c *Core) tellUnable(q *query, w *worker, why string, pause time.Duration) {
+	if told, ok := q.unable[w.rec.Agent]; ok && c.now.Sub(told) < unableAgain {
 		return
 	}
-	q.unable[w.rec.Agent] = true
-	text := fmt.Sprintf("worker %s on %s cannot run the query; another one is started in %v, on other agents first", w.id, w.about(), pause.Round(100*time.Millisecond))
+	q.unable[w.rec.Agent] = c.now
+	text := fmt.Sprintf("worker %s on %s cannot run the query: %s; another one is started in %v, on other agents first", w.id, w.about(), why, pause.Round(100*time.Millisecond))
 	if len(w.rec.Ports) > 0 {
 		text += fmt.Sprintf(", and port %d is not used there for %v if there are others", w.rec.Ports[0], c.cfg.Avoid)
 	}
@@ -141,6 +142,17 @@ func (c *Core) avoidPorts(w *worker) {
 // avoids says whether a port of an agent is to be taken last.
 func (c *Core) avoids(a *agent, port uint64) bool { return c.now.Before(a.badPorts[port]) }
 
+// alertOn tells the users of queries that have workers on an agent of which Mesos can tell how they are.
+func (c *Core) alertOn(agent string, text func(w *worker) string) {
+	told := map[string]bool{}
+	for _, w := range c.sorted() {
+		if w.rec.Agent == agent && w.rec.Lost.IsZero() && w.rec.Killed.IsZero() && !told[w.rec.Query] {
+			told[w.rec.Query] = true
+			c.alert(w.rec.Query, text(w))
+		}
+	}
+}
+
 // inverseOffers takes requests to leave agents. They are answered when the workers are elsewhere.
 func (c *Core) inverseOffers(list []pb.InverseOffer) {
 	c.due = true
@@ -152,9 +164,7 @@ func (c *Core) inverseOffers(list []pb.InverseOffer) {
 		a := c.agent(o.AgentID.Value)
 		if len(a.inverse) == 0 {
 			a.inverseSince = c.now
-			if c.on[a.id] > 0 {
-				c.alert("", fmt.Sprintf("agent %s (%s) is to be maintained; its %d workers move away", a.hostname, a.id, c.on[a.id]))
-			}
+			c.alertOn(a.id, func(w *worker) string { return w.about() + " is to be maintained; the query's workers there move away" })
 		}
 		a.inverse = append(a.inverse, o.OfferID)
 	}
@@ -196,7 +206,9 @@ func (c *Core) maintain() {
 			c.answerInverse(sched.Call_ACCEPT_INVERSE_OFFERS, a.inverse)
 			a.inverse = nil
 		case c.now.Sub(a.inverseSince) > c.cfg.MoveTimeout:
-			c.alert("", fmt.Sprintf("workers on agent %s (%s) could not move away within %v: no other agent has what they need", a.hostname, a.id, c.cfg.MoveTimeout))
+			c.alertOn(a.id, func(w *worker) string {
+				return fmt.Sprintf("workers on %s could not move away within %v: no other agent has what they need", w.about(), c.cfg.MoveTimeout)
+			})
 			c.answerInverse(sched.Call_DECLINE_INVERSE_OFFERS, a.inverse)
 			a.inverse = nil
 			c.stay(a.id)

@@ -138,7 +138,7 @@ func TestUnable(t *testing.T) {
 	c := b.query("q", small, ExecutorSpec{Command: "x", Control: "tcp://127.0.0.1:1"})
 	c.Start(make([]dataflow.Resources, 1))
 	w := b.running(1)[0]
-	c.Unable(w.ID)
+	c.Unable(w.ID, "its port is in use")
 	alerted(t, c, "cannot run the query")
 	if e := b.end(c); e.ID != w.ID || e.Quick != 1 {
 		t.Errorf("%+v", e)
@@ -147,7 +147,7 @@ func TestUnable(t *testing.T) {
 	if next := b.running(1)[0]; next.Agent == w.Agent {
 		t.Errorf("the next worker is on agent %s too", next.Agent)
 	}
-	c.Unable("nobody")
+	c.Unable("nobody", "")
 	if e := b.end(c); e.ID != scheduler.WorkerID("nobody") {
 		t.Errorf("%+v", e)
 	}

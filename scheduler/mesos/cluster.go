@@ -71,7 +71,9 @@ func (c *cluster) Capacity(id scheduler.WorkerID) dataflow.Resources {
 }
 
 // Unable implements shell.Cluster.
-func (c *cluster) Unable(id scheduler.WorkerID) { c.finishOff(id, Event{Unable: id}) }
+func (c *cluster) Unable(id scheduler.WorkerID, why string) {
+	c.finishOff(id, Event{Unable: &Unable{Worker: id, Why: why}})
+}
 
 // Kill implements shell.Cluster.
 func (c *cluster) Kill(id scheduler.WorkerID) { c.finishOff(id, Event{Kill: id}) }
@@ -79,7 +81,7 @@ func (c *cluster) Kill(id scheduler.WorkerID) { c.finishOff(id, Event{Kill: id})
 // finishOff ends a worker. One that is not known has ended.
 func (c *cluster) finishOff(id scheduler.WorkerID, e Event) {
 	if !c.Known(id) {
-		c.tell(shell.Ended{ID: id, Status: "has ended before"})
+		c.tell(shell.Ended{ID: id, Status: "has ended before", Killed: true})
 		return
 	}
 	c.f.handle(e)
@@ -183,7 +185,7 @@ func (f *Framework) ended(e *Ended) {
 	c := f.clusters[e.Query]
 	f.mu.Unlock()
 	if c != nil {
-		c.tell(shell.Ended{ID: e.ID, Status: e.Status, Quick: e.Quick, Capacity: e.Capacity})
+		c.tell(shell.Ended{ID: e.ID, Status: e.Status, Quick: e.Quick, Killed: e.Killed, Capacity: e.Capacity})
 	}
 }
 

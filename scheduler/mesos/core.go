@@ -77,8 +77,8 @@ type query struct {
 	toldAt    time.Time
 	tells     int       // since wantSince
 	lookedAt  time.Time // when it was last found out what is missing
-	// unable are the agents of which the user was told that the query cannot run there.
-	unable map[string]bool
+	// unable are the agents of which the user was told that the query cannot run there, and when.
+	unable map[string]time.Time
 }
 
 // ExecutorSpec is how a worker is started on an agent.
@@ -105,11 +105,10 @@ type Event struct {
 	Query   *Query
 	Start   *Start
 	Kill    scheduler.WorkerID
-	// Unable is a worker that has said that it cannot run its query. It is killed.
-	Unable scheduler.WorkerID
-	Close  *Close
-	Retain *Retain
-	Forget string // a query that is closed
+	Unable  *Unable
+	Close   *Close
+	Retain  *Retain
+	Forget  string // a query that is closed
 }
 
 // Events, for Event.
@@ -140,6 +139,11 @@ type (
 	Start struct {
 		Query      string
 		Capacities []dataflow.Resources
+	}
+	// Unable is a worker that has said why it cannot run its query. It is killed.
+	Unable struct {
+		Worker scheduler.WorkerID
+		Why    string
 	}
 	// Close says that a query needs no more workers, and with Kill that those it has are to end.
 	Close struct {
@@ -188,6 +192,7 @@ type (
 		ID     scheduler.WorkerID
 		Status string
 		Quick  int
+		Killed bool // it was killed through the Cluster before
 		// Capacity is what the worker was asked for with.
 		Capacity dataflow.Resources
 	}
@@ -254,9 +259,9 @@ func (c *Core) Handle(e Event) []Action {
 	case e.Start != nil:
 		c.start(e.Start)
 	case e.Kill != "":
-		c.kill(e.Kill)
+		c.giveUp(e.Kill)
 		c.unwanted(c.workers[e.Kill])
-	case e.Unable != "":
+	case e.Unable != nil:
 		c.unable(e.Unable)
 	case e.Close != nil:
 		c.closeQuery(e.Close)
@@ -302,7 +307,7 @@ const lookEvery = 50 * time.Millisecond
 func (c *Core) know(q *Query) {
 	have := c.queries[q.Name]
 	if have == nil {
-		have = &query{name: q.Name, unable: map[string]bool{}, asked: map[string]dataflow.Resources{}}
+		have = &query{name: q.Name, unable: map[string]time.Time{}, asked: map[string]dataflow.Resources{}}
 		c.queries[q.Name] = have
 	}
 	have.need, have.executor, have.closed, c.due = q.Need, q.Executor, false, true
@@ -369,7 +374,15 @@ func (c *Core) remove(w *worker) {
 	delete(c.workers, w.id)
 	c.order, c.due = nil, true
 	less(c.on, w.rec.Agent)
-	less(c.onQuery, place{w.rec.Query, w.rec.Agent})
+	c.vacate(w)
+}
+
+// vacate makes room for another worker of the query on the agent of one that has ended, or is being ended by the agent.
+func (c *Core) vacate(w *worker) {
+	if !w.vacated {
+		w.vacated = true
+		less(c.onQuery, place{w.rec.Query, w.rec.Agent})
+	}
 }
 
 // less takes one off a count, and forgets it at none.

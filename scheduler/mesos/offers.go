@@ -100,6 +100,9 @@ const (
 	forGPUs // left to workers that need some
 )
 
+// could says whether the agent is one for the worker, but for others of the query that are there, or after a while.
+func (k verdictKind) could() bool { return k == fits || k == inUse || k == forGPUs }
+
 // judge says whether a wanted worker may be launched on what an agent offers. Sharing says that the agent may have one
 // of the query already.
 func (c *Core) judge(q *query, w *want, g *offered, sharing bool) verdict {
@@ -117,30 +120,48 @@ func (c *Core) judge(q *query, w *want, g *offered, sharing bool) verdict {
 		v.kind, v.text = tooLittle, short
 	case c.onQuery[place{q.name, g.agent.id}] > 0 && !sharing:
 		v.kind, v.text = inUse, "has a worker of the query already"
+		if c.leaving(q, g.agent) {
+			v.text = "has a worker of the query still, which is being ended"
+		}
 	case w.need.GPUs == 0 && g.pool.has("gpus") > 0 && c.now.Sub(w.since) < c.cfg.Patience:
 		v.kind, v.text = forGPUs, "has gpus, and is left to workers that need some for a while"
 	}
 	return v
 }
 
-// mayShare says whether a second worker may be on one agent: if that is allowed, and no other agent has offered
-// anything for a while.
-func (c *Core) mayShare(q *query) bool {
+// leaving says whether all workers of a query on an agent are being ended.
+func (c *Core) leaving(q *query, a *agent) bool {
+	return !slices.ContainsFunc(c.sorted(), func(w *worker) bool {
+		return w.rec.Query == q.name && w.rec.Agent == a.id && w.rec.Killed.IsZero()
+	})
+}
+
+// mayShare says whether a second worker may be on one agent: if that is allowed, and no other agent that has a worker of
+// the query, or has offered what this one needs, has been there for a while.
+func (c *Core) mayShare(q *query, w *want, groups []*offered) bool {
 	if !q.need.Shared || c.now.Sub(q.wantSince) < c.cfg.Patience {
 		return false
 	}
 	agents := map[string]bool{}
-	for _, a := range c.agents {
-		if a.seen.After(q.wantSince) {
-			agents[a.id] = true
+	for id, v := range w.verdicts {
+		if v.kind.could() && !v.at.Before(q.wantSince) && c.fresh(v) && c.agents[id] != nil {
+			agents[id] = true
 		}
 	}
-	for _, w := range c.workers {
-		if w.rec.Query == q.name {
-			agents[w.rec.Agent] = true
+	for _, g := range groups {
+		delete(agents, g.agent.id)
+	}
+	for _, g := range groups {
+		if c.judge(q, w, g, true).kind.could() {
+			agents[g.agent.id] = true
 		}
 	}
-	return len(agents) == 1
+	for _, x := range c.workers {
+		if x.rec.Query == q.name && x.rec.Killed.IsZero() {
+			agents[x.rec.Agent] = true
+		}
+	}
+	return len(agents) <= 1
 }
 
 // place launches workers of a query on what is offered: as many as can be, each on an agent of its own unless they may
@@ -149,11 +170,11 @@ func (c *Core) place(q *query, groups []*offered) {
 	if !c.wants(q) {
 		return
 	}
-	sharing := c.mayShare(q)
 	wants := slices.DeleteFunc(slices.Clone(q.wants), func(w *want) bool { return w.never != "" })
-	fits, n := make([][]*offered, len(wants)), make([]int, len(wants))
+	fits, n, sharing := make([][]*offered, len(wants)), make([]int, len(wants)), make([]bool, len(wants))
 	for i, w := range wants {
-		fits[i], n[i] = c.fitting(q, w, groups, sharing), w.n
+		sharing[i] = c.mayShare(q, w, groups)
+		fits[i], n[i] = c.fitting(q, w, groups, sharing[i]), w.n
 	}
 	m := newMatch(fits, n)
 	for i, w := range wants {
@@ -161,9 +182,9 @@ func (c *Core) place(q *query, groups []*offered) {
 			c.launch(q, w, g)
 		}
 	}
-	for _, w := range wants {
-		for sharing && w.n > 0 {
-			fits := c.fitting(q, w, groups, sharing)
+	for i, w := range wants {
+		for sharing[i] && w.n > 0 {
+			fits := c.fitting(q, w, groups, true)
 			if len(fits) == 0 {
 				break
 			}
@@ -172,7 +193,7 @@ func (c *Core) place(q *query, groups []*offered) {
 	}
 	for _, w := range q.wants {
 		for _, g := range groups {
-			w.verdicts[g.agent.id] = c.judge(q, w, g, sharing)
+			w.hear(g.agent.id, c.judge(q, w, g, false))
 		}
 	}
 }

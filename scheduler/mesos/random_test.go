@@ -129,7 +129,7 @@ func (r *randomRun) step() {
 	case n < 64:
 		r.handle(Event{Kill: scheduler.WorkerID(r.worker())})
 	case n < 65:
-		r.handle(Event{Unable: scheduler.WorkerID(r.worker())})
+		r.handle(Event{Unable: &Unable{scheduler.WorkerID(r.worker()), "no room"}})
 	case n < 67:
 		r.handle(Event{Lost: &Lost{r.core.sub - int64(r.r.IntN(2)), "lost"}})
 	case n < 68:

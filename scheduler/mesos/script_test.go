@@ -1,6 +1,7 @@
 package mesos
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -39,7 +40,7 @@ type script struct {
 //
 //	query q [cpus=1] [mem=64] [ports=2] [gpus=1] [ATTRIBUTE=VALUE] [roles=a,b] [shared] [control=ADDR]
 //	start q 2 [cpus=1] [mem=64] [disk=64] [gpus=1] [ports=2] [ATTRIBUTE=VALUE] ; 1 ...    capacities
-//	kill W | unable W | close q [kill] | retain q ... | forget q | leader
+//	kill W | unable W [WHY] | close q [kill] | retain q ... | forget q | leader
 //	pass 5s [step=1s]        time goes by, with heartbeats
 //	silence 5s [step=1s]     time goes by, without
 //	subscribed | lost TEXT | error TEXT | refused TEXT
@@ -110,7 +111,7 @@ func (s *script) event(words []string) {
 	case "kill":
 		s.handle(Event{Kill: scheduler.WorkerID(words[1])})
 	case "unable":
-		s.handle(Event{Unable: scheduler.WorkerID(words[1])})
+		s.handle(Event{Unable: &Unable{Worker: scheduler.WorkerID(words[1]), Why: cmp.Or(strings.Join(words[2:], " "), "its port is in use")}})
 	case "close":
 		s.handle(Event{Close: &Close{words[1], len(words) > 2}})
 	case "retain":

@@ -169,7 +169,7 @@ func (c *Core) failed(message string) {
 func (c *Core) removed() {
 	old := c.id
 	c.renew()
-	n := 0
+	n, until := 0, time.Time{}
 	for _, w := range c.sorted() {
 		if w.rec.Framework != old {
 			continue
@@ -178,9 +178,18 @@ func (c *Core) removed() {
 		w.lose(c.now)
 		w.markKilled(c.now)
 		c.saveWorker(w)
+		c.vacate(w)
+		if at := w.rec.Killed.Add(c.cfg.Silence + c.cfg.Margin); at.After(until) {
+			until = at
+		}
+	}
+	wait := ""
+	if n > 0 {
+		wait = fmt.Sprintf(". Mesos says no more of them: others are started at once, but what must not run twice, such as sinks that write files, waits until %s, "+
+			"when all of them have ended for certain (--mesos-silence and --mesos-margin, %v after they were given up)", clock(until), c.cfg.Silence+c.cfg.Margin)
 	}
 	c.alert("", fmt.Sprintf("MESOS HAS REMOVED THE FRAMEWORK %s, as an operator does or when no scheduler was subscribed for the failover timeout of %v: "+
-		"its %d workers are being ended by the agents; a new framework, %s, begins", old, c.cfg.FailoverTimeout, n, c.id))
+		"its %d workers are being ended by the agents; a new framework, %s, begins%s", old, c.cfg.FailoverTimeout, n, c.id, wait))
 	c.fails = 0
 }
 

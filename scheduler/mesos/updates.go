@@ -7,6 +7,8 @@ import (
 
 	pb "github.com/mesos/mesos-go/api/v1/lib"
 	sched "github.com/mesos/mesos-go/api/v1/lib/scheduler"
+
+	"sluice/scheduler"
 )
 
 // update takes the state of a task. It is acknowledged behind what was stored of it. An update may come
@@ -25,6 +27,9 @@ func (c *Core) update(s *pb.TaskStatus) {
 	w.uuid = string(s.UUID)
 	state := s.GetState()
 	text := stateText(s) + c.advice(w, s)
+	if !strings.Contains(text, w.about()) && w.exit == "" {
+		text += "; that was on " + w.about()
+	}
 	switch {
 	case state == pb.TASK_DROPPED && s.GetReason() == pb.REASON_INVALID_OFFERS:
 		c.again(w)
@@ -37,6 +42,9 @@ func (c *Core) update(s *pb.TaskStatus) {
 		c.lose(w, text)
 	default:
 		// Of the others Mesos knows that nothing runs: the executor has said so, or it is gone, or it never was.
+		if state == pb.TASK_GONE_BY_OPERATOR && !w.rec.Killed.IsZero() {
+			c.alert(w.rec.Query, fmt.Sprintf("worker %s, which had been given up: %s", w.id, text))
+		}
 		c.end(w, text, blamed(state) && s.GetReason() != pb.REASON_AGENT_DRAINING)
 	}
 }
@@ -74,7 +82,7 @@ func (c *Core) again(w *worker) {
 		c.ask(q, w.rec.Capacity.resources())
 		return
 	}
-	c.do(Action{Ended: &Ended{Query: w.rec.Query, ID: w.id, Status: "was never launched", Capacity: w.rec.Capacity.resources()}})
+	c.do(Action{Ended: &Ended{Query: w.rec.Query, ID: w.id, Status: "was never launched", Killed: !w.rec.Killed.IsZero(), Capacity: w.rec.Capacity.resources()}})
 }
 
 func (c *Core) runs(w *worker, s *pb.TaskStatus) {
@@ -105,8 +113,30 @@ func (c *Core) lose(w *worker, text string) {
 		c.replaceUnborn(w)
 	}
 	c.saveWorker(w)
-	c.alert(w.rec.Query, fmt.Sprintf("worker %s on %s: %s; if the scheduler does not hear it either, it counts as ended %v after it was given up",
-		w.id, w.about(), text, c.cfg.Silence+c.cfg.Margin))
+	if at, ok := c.certainEnd(w); ok {
+		c.alert(w.rec.Query, fmt.Sprintf("worker %s: %s; it has been given up, and %s", w.id, text, waits(at)))
+		return
+	}
+	c.alert(w.rec.Query, fmt.Sprintf("worker %s: %s; if the scheduler does not hear it either, it counts as ended %v after it was given up",
+		w.id, text, c.cfg.Silence+c.cfg.Margin))
+}
+
+// waits says until when a query waits for a worker of which Mesos cannot tell whether it has ended.
+func waits(at time.Time) string {
+	return fmt.Sprintf("what must not run twice, such as a sink that writes a file, waits until %s, when it has ended for certain, unless Mesos says so before", clock(at))
+}
+
+// giveUp kills a worker, and says for how long the query waits for its end if Mesos cannot tell of that.
+func (c *Core) giveUp(id scheduler.WorkerID) {
+	w := c.workers[id]
+	first := w != nil && w.rec.Killed.IsZero()
+	c.kill(id)
+	if !first || w.rec.Lost.IsZero() {
+		return
+	}
+	if at, ok := c.certainEnd(w); ok {
+		c.alert(w.rec.Query, fmt.Sprintf("worker %s on %s is given up: %s", w.id, w.about(), waits(at)))
+	}
 }
 
 // replaceUnborn gives up a worker that is lost before Mesos has said anything of it. The scheduler may wait for
@@ -146,10 +176,9 @@ func (c *Core) stranger(s *pb.TaskStatus) {
 // failure is an ended executor or a lost agent. What became of the tasks is told by updates.
 func (c *Core) failure(f *sched.Event_Failure) {
 	if f.ExecutorID == nil {
-		if a := c.agents[f.AgentID.GetValue()]; a != nil {
-			c.alert("", fmt.Sprintf("agent %s (%s) is lost", a.hostname, a.id))
-			delete(c.agents, a.id)
-		}
+		id := f.AgentID.GetValue()
+		c.alertOn(id, func(w *worker) string { return w.about() + " is lost" })
+		delete(c.agents, id)
 		return
 	}
 	if w := c.workers[workerID(f.ExecutorID.Value)]; w != nil && f.Status != nil {

@@ -24,6 +24,17 @@ type want struct {
 	verdicts map[string]verdict // what the last offers of each agent lacked
 }
 
+// hear notes a verdict. Of several offers that an agent makes at once the best counts.
+func (w *want) hear(agent string, v verdict) {
+	if was, ok := w.verdicts[agent]; ok && was.at.Equal(v.at) && was.kind.could() && !v.kind.could() {
+		return
+	}
+	w.verdicts[agent] = v
+}
+
+// fresh says whether an agent can be supposed to offer still what it did.
+func (c *Core) fresh(v verdict) bool { return c.now.Sub(v.at) <= reviveAgain+c.cfg.Patience }
+
 // capacity is dataflow.Resources as it is stored.
 type capacity struct {
 	CPUs       float64 `json:"cpus,omitempty"`
@@ -198,6 +209,10 @@ func (c *Core) missingText(q *query) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "the query has %d of %d workers, on distinct agents", have, have+missing)
+	if q.need.Shared {
+		b.WriteString(" unless only one has enough")
+	}
+	b.WriteString(c.givenUpText(q))
 	for _, w := range q.wants[:min(len(q.wants), mostWants)] {
 		missing -= w.n
 		which := "a worker"
@@ -212,6 +227,35 @@ func (c *Core) missingText(q *query) string {
 	return b.String()
 }
 
+// givenUpText says for how long the query waits for workers of which nobody can say whether they run; "" if there are none.
+func (c *Core) givenUpText(q *query) string {
+	n, last := 0, time.Time{}
+	for _, w := range c.workers {
+		if at, ok := c.certainEnd(w); ok && w.rec.Query == q.name && (!w.rec.Lost.IsZero() || w.rec.Framework != c.id) {
+			n++
+			if at.After(last) {
+				last = at
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(". Of %s that it had Mesos cannot say whether they have ended: what must not run twice, such as sinks that write files, waits until %s",
+		plural(n, "worker", "workers"), clock(last))
+}
+
+// clock is a time as users are told.
+func clock(at time.Time) string { return at.UTC().Format("15:04:05 UTC") }
+
+// plural is a number of things.
+func plural(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}
+
 // lacks says why no agent is good for a wanted worker.
 func (c *Core) lacks(w *want) string {
 	if w.never != "" {
@@ -222,7 +266,7 @@ func (c *Core) lacks(w *want) string {
 	offer, bad := 0, 0
 	for _, a := range c.sortedAgents() {
 		v, ok := w.verdicts[a.id]
-		if !ok || v.at.Before(w.since) || c.now.Sub(v.at) > reviveAgain+c.cfg.Patience {
+		if !ok || v.at.Before(w.since) || !c.fresh(v) {
 			continue
 		}
 		offer++
@@ -238,7 +282,7 @@ func (c *Core) lacks(w *want) string {
 	if offer == 0 {
 		return "no agent offers anything"
 	}
-	text := fmt.Sprintf("%d agents offer, %d have enough", offer, count[fits]+count[inUse])
+	text := fmt.Sprintf("%s, %d of them enough", plural(offer, "agent offers", "agents offer"), count[fits]+count[inUse])
 	if more := bad - len(texts); more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d others", more))
 	}

@@ -62,6 +62,7 @@ type worker struct {
 	// replaced is when another one was asked for, since its agent is to be maintained.
 	replaced time.Time
 	ran      time.Time // since when it runs
+	vacated  bool      // another worker of the query may be on its agent
 }
 
 func workerID(task string) scheduler.WorkerID { return scheduler.WorkerID(task) }
@@ -118,6 +119,11 @@ func (c *Core) load(stored map[string][]byte) error {
 			return fmt.Errorf("mesos: what is stored at %s is no worker: %w", path, err)
 		}
 		c.add(w)
+	}
+	for _, w := range c.workers {
+		if w.rec.Framework != c.id && !w.rec.Killed.IsZero() {
+			c.vacate(w)
+		}
 	}
 	return nil
 }
@@ -244,7 +250,7 @@ func (c *Core) end(w *worker, status string, blame bool) {
 	if w.exit != "" {
 		status += " (" + w.exit + ")"
 	}
-	c.do(Action{Ended: &Ended{Query: w.rec.Query, ID: w.id, Status: status, Quick: quick, Capacity: w.rec.Capacity.resources()}})
+	c.do(Action{Ended: &Ended{Query: w.rec.Query, ID: w.id, Status: status, Quick: quick, Killed: !w.rec.Killed.IsZero(), Capacity: w.rec.Capacity.resources()}})
 }
 
 // endedQuick counts a worker that has ended, if that was soon after its start and without having been told to.

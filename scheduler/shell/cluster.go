@@ -20,9 +20,9 @@ type Cluster interface {
 	// Kill ends a worker for good; Ended tells when nothing of it runs any longer. A worker that is not
 	// known has ended.
 	Kill(id scheduler.WorkerID)
-	// Unable ends a worker that has said that it cannot run the query. That counts as a quick end, and against
-	// the node on which it is.
-	Unable(id scheduler.WorkerID)
+	// Unable ends a worker that has said why it cannot run the query. That counts as a quick end, and against
+	// the node on which it is. Alerts has what users are told.
+	Unable(id scheduler.WorkerID, why string)
 	// Known reports whether a worker is one of this cluster that has not ended, also one that was
 	// started for an earlier scheduler.
 	Known(id scheduler.WorkerID) bool
@@ -46,6 +46,8 @@ type Ended struct {
 	// Quick counts the workers in a row, up to this one, that ended soon after their start without having
 	// been told to.
 	Quick int
+	// Killed says that it had been killed before, through the Cluster or by it, so that its end is nothing to be told of.
+	Killed bool
 	// Capacity is what the worker was started with. Of one that was not known it is not known either.
 	Capacity dataflow.Resources
 }

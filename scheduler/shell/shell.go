@@ -44,6 +44,10 @@ type Options struct {
 	Listen    string
 	// Cluster gives the workers, which are to connect to control.
 	Cluster func(control string) (Cluster, error)
+	// StartLimit is for how long workers may fail, one after the other, before any has been able to run tasks. Until then
+	// others are tried, after the pauses of the Cluster. With 0 the query is given up when five have ended so, or the first
+	// one that answers says that it cannot run the query.
+	StartLimit time.Duration
 	// Stop gives requests to end the query.
 	Stop <-chan scheduler.StopRequest
 	// Requests are those of users; nil for none.
@@ -81,7 +85,8 @@ var adoptTime = 3 * time.Second
 // inboxSize is how many messages of workers may wait.
 const inboxSize = 4096
 
-// mostQuick is how many workers may end at once, one after the other, before the query is given up.
+// mostQuick is how many workers may fail, one after the other, before the query is given up, or the user is told that none
+// can run so far.
 const mostQuick = 5
 
 // shell is a query that runs. One goroutine, that of Run, does everything.
@@ -94,7 +99,7 @@ type shell struct {
 	inbox   chan incoming
 	peers   map[scheduler.WorkerID]*peer
 	ever    bool // a worker has been able to run tasks
-	unfit   unfit
+	failed  failed
 	// starting are workers that have been asked for, and neither are up nor have ended.
 	starting []dataflow.Resources
 	killed   map[scheduler.WorkerID]bool // those that have not ended yet
@@ -357,7 +362,7 @@ func (s *shell) misunderstood(id scheduler.WorkerID, err error) {
 		s.kill(id)
 	default:
 		s.refused[id] = true
-		s.unable(id, fmt.Sprintf("it speaks %v; the program that workers run must be the scheduler's", other))
+		s.unable(id, fmt.Sprintf("it speaks %v; the program that workers run must be the scheduler's", other), false)
 	}
 }
 
@@ -369,7 +374,7 @@ func (s *shell) incoming(in incoming) {
 	}
 	switch {
 	case m.Hello != nil && m.Hello.Error != "":
-		s.unable(in.worker, m.Hello.Error)
+		s.unable(in.worker, m.Hello.Error, m.Hello.Final)
 	case m.Hello != nil:
 		s.tell(in.worker, &metaquery.ToWorker{Deploy: &s.o.Deploy})
 	case m.Alive != nil:
@@ -382,28 +387,26 @@ func (s *shell) incoming(in incoming) {
 	}
 }
 
-// unable takes the word of a worker that it cannot run the query. If others can, it is replaced.
-func (s *shell) unable(id scheduler.WorkerID, why string) {
-	err := fmt.Errorf("worker %s cannot run the query: %s", id, why)
+// unable takes the word of a worker that it cannot run the query. It is replaced, unless no other one could either: none has
+// been able to, and this one says so or others are not to be tried.
+func (s *shell) unable(id scheduler.WorkerID, why string, final bool) {
 	switch {
 	case s.killed[id]: // it has said so before
 		return
-	case !s.ever:
-		s.failure = err
+	case !s.ever && (final || s.o.StartLimit == 0):
+		s.failure = fmt.Errorf("worker %s cannot run the query: %s", id, why)
 		return
 	}
-	if text := s.unfit.tell(err, time.Now()); text != "" {
-		s.o.Alert(text)
-	}
 	s.killed[id] = true
-	s.cluster.Unable(id)
+	s.cluster.Unable(id, why)
+	s.failedStart(why)
 }
 
 func (s *shell) alive(id scheduler.WorkerID, a *metaquery.Alive) {
 	p := s.peers[id]
 	p.addr = a.Addr
 	if !p.up {
-		p.up, s.ever, s.unfit = true, true, unfit{}
+		p.up, s.ever = true, true
 		s.starting = scheduler.Started(s.starting, s.cluster.Capacity(id))
 		s.welcome(id, p)
 	}
@@ -415,21 +418,27 @@ func (s *shell) welcome(id scheduler.WorkerID, p *peer) {
 	s.handle(scheduler.Event{Worker: &scheduler.WorkerUp{ID: id, Addr: p.addr, Capacity: s.cluster.Capacity(id)}})
 }
 
-// ended takes the end of a worker, and tells of it if nobody here has asked for it.
+// ended takes the end of a worker, and tells of it if nobody has asked for it. Of those that fail before one can run tasks the
+// first ones are told, the others together.
 func (s *shell) ended(e Ended) {
-	if !s.killed[e.ID] {
-		s.o.Alert(fmt.Sprintf("worker %s has ended: %s", e.ID, e.Status))
-	}
-	if p := s.peers[e.ID]; p == nil || !p.up {
+	p := s.peers[e.ID]
+	up := p != nil && p.up
+	if !up {
 		s.starting = scheduler.Started(s.starting, e.Capacity)
 	}
 	delete(s.killed, e.ID)
 	delete(s.peers, e.ID)
-	if e.Quick >= mostQuick && !s.ever {
-		s.failure = fmt.Errorf("no worker process can run: %d of them have ended at once, the last with %q", e.Quick, e.Status)
-		return
+	if !e.Killed {
+		if s.ever || s.failed.n < mostQuick {
+			s.o.Alert(fmt.Sprintf("worker %s has ended: %s", e.ID, e.Status))
+		}
+		if !up {
+			s.failedStart(e.Status)
+		}
 	}
-	s.handle(scheduler.Event{Gone: e.ID, Had: e.Capacity})
+	if s.failure == nil {
+		s.handle(scheduler.Event{Gone: e.ID, Had: e.Capacity})
+	}
 }
 
 // end ends all workers: by telling them to if the query is over. What they have still to report is heard.

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ type threads struct {
 
 func newThreads(t *testing.T, compile func(*metaquery.Deploy) (*worker.Query, error)) *threads {
 	c := &threads{
-		t: t, compile: compile, alerts: make(chan string, 1), ended: make(chan Ended, 100), workers: map[scheduler.WorkerID]context.CancelFunc{},
+		t: t, compile: compile, alerts: make(chan string, 100), ended: make(chan Ended, 100), workers: map[scheduler.WorkerID]context.CancelFunc{},
 		has: map[scheduler.WorkerID]dataflow.Resources{},
 	}
 	t.Cleanup(func() { c.Close(0) })
@@ -101,7 +102,10 @@ func (c *threads) Kill(id scheduler.WorkerID) {
 	c.ended <- Ended{ID: id, Status: "has ended before"}
 }
 
-func (c *threads) Unable(id scheduler.WorkerID) { c.Kill(id) }
+func (c *threads) Unable(id scheduler.WorkerID, why string) {
+	c.alerts <- fmt.Sprintf("%s cannot run the query: %s", id, why)
+	c.Kill(id)
+}
 
 func (c *threads) Capacity(id scheduler.WorkerID) dataflow.Resources {
 	c.mu.Lock()
@@ -148,7 +152,8 @@ type bench struct {
 	o        Options
 
 	mu       sync.Mutex
-	refuse   int // workers that cannot compile
+	refuse   int   // workers that cannot compile
+	refusal  error // theirs, if it is not the usual one
 	alerts   []string
 	launched int
 }
@@ -207,7 +212,7 @@ func (b *bench) compile(d *metaquery.Deploy) (*worker.Query, error) {
 	}
 	b.mu.Unlock()
 	if refused {
-		return nil, errors.New("this one is refused")
+		return nil, cmp.Or(b.refusal, errors.New("this one is refused"))
 	}
 	g, diags := xmlspec.Parse(d.File, strings.NewReader(string(d.Spec)), os.LookupEnv)
 	diags = append(diags, dataflow.Resolve(g, catalog.Operators)...)
@@ -481,13 +486,43 @@ func TestUnableWorker(t *testing.T) {
 	b.running()
 	b.finish(over)
 	all := strings.Join(b.alerts, "\n")
-	for _, want := range []string{"no agent has enough", "worker w3 cannot run the query: this one is refused"} {
-		if !strings.Contains(all, want) {
-			t.Errorf("no alert %q in:\n%s", want, all)
+	for _, want := range []string{"no agent has enough", "w3 cannot run the query: this one is refused", "w6 cannot run the query: this one is refused"} {
+		if strings.Count(all, want) != 1 {
+			t.Errorf("not one alert %q in:\n%s", want, all)
 		}
 	}
-	if n := strings.Count(all, "cannot run the query"); n != 1 {
-		t.Errorf("%d alerts:\n%s", n, all)
+	if n := strings.Count(all, "cannot run the query"); n != 4 {
+		t.Errorf("%d alerts, but the cluster has told of 4:\n%s", n, all)
+	}
+}
+
+// TestFirstUnable: if the first workers cannot run the query others are tried for as long as the shell may, unless one says
+// that no other one could either.
+func TestFirstUnable(t *testing.T) {
+	b := newBench(t)
+	b.refuse, b.o.StartLimit = 6, time.Hour
+	over := b.run(t.Context())
+	b.running()
+	b.finish(over)
+	all := strings.Join(b.alerts, "\n")
+	if b.cluster.next != 8 || !strings.Contains(all, `no worker process can run so far: 5 of them have failed, the last with "this one is refused"`) {
+		t.Errorf("%d workers, and:\n%s", b.cluster.next, all)
+	}
+
+	for name, x := range map[string]struct {
+		limit time.Duration
+		err   error
+		want  string
+	}{
+		"nobody can":  {time.Hour, &worker.EverywhereError{Err: errors.New("it is no query")}, "cannot run the query: it is no query"},
+		"no time":     {0, nil, "cannot run the query: this one is refused"},
+		"little time": {time.Nanosecond, nil, "no worker process can run: "},
+	} {
+		b := newBench(t)
+		b.refuse, b.refusal, b.o.StartLimit = 1000, x.err, x.limit
+		if err := <-b.run(t.Context()); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: error %v", name, err)
+		}
 	}
 }
 

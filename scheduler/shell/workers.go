@@ -29,25 +29,34 @@ func (s *shell) expected() []dataflow.Resources {
 	return list
 }
 
-// unfitPause is after how long the user is told again of workers that cannot run the query.
-const unfitPause = 10 * time.Minute
+// failedAgain is after how long the user is told again that no worker can run.
+const failedAgain = 10 * time.Minute
 
-// unfit are workers in a row that could not run the query, since one could.
-type unfit struct {
-	n    int
-	told time.Time
+// failed are the workers in a row that could not run tasks, before any could.
+type failed struct {
+	n           int
+	since, told time.Time
 }
 
-// tell is what the user is to be told of another one, "" for nothing: the first, and now and then that it goes on.
-func (u *unfit) tell(err error, now time.Time) string {
-	u.n++
-	switch {
-	case u.n == 1:
-		u.told = now
-		return fmt.Sprintf("%v; another one is started, and others go on", err)
-	case now.Sub(u.told) < unfitPause:
-		return ""
+// failedStart takes a worker that was not able to run tasks. If none has ever been, the query is given up in the end.
+func (s *shell) failedStart(why string) {
+	if s.ever {
+		return
 	}
-	u.told = now
-	return fmt.Sprintf("%v; neither could the %d before it", err, u.n-1)
+	f, now := &s.failed, time.Now()
+	if f.n++; f.n == 1 {
+		f.since = now
+	}
+	took := now.Sub(f.since)
+	switch {
+	case f.n < mostQuick:
+	case s.o.StartLimit == 0:
+		s.failure = fmt.Errorf("no worker process can run: %d of them have ended at once, the last with %q", f.n, why)
+	case took >= s.o.StartLimit:
+		s.failure = fmt.Errorf("no worker process can run: %d of them have failed within %v, the last with %q", f.n, took.Round(100*time.Millisecond), why)
+	case f.told.IsZero() || now.Sub(f.told) >= failedAgain:
+		f.told = now
+		s.o.Alert(fmt.Sprintf("no worker process can run so far: %d of them have failed, the last with %q. Others are started after growing pauses; if none can run within %v of the first, the query fails",
+			f.n, why, s.o.StartLimit))
+	}
 }

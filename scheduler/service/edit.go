@@ -169,7 +169,8 @@ func (q *query) convert(a *attempt, old *Compiled, sub *api.Submission, allowDro
 			return nil, err
 		}
 	}
-	if n.compiled.Deploy.Graph == a.rec.Graph {
+	lost := q.unsaved()
+	if n.compiled.Deploy.Graph == a.rec.Graph && len(lost) == 0 {
 		n.replicas = a.rec.Replicas
 		return n, nil
 	}
@@ -182,8 +183,8 @@ func (q *query) convert(a *attempt, old *Compiled, sub *api.Submission, allowDro
 		return n, err
 	}
 	target := edit.Target{Query: n.compiled.Config.Query, Changed: func(c executor.Change) error {
-		if a.rec.Submission.Checkpoint == "off" && was.Record.Checkpoint > 0 {
-			c.Dropped = append(c.Dropped, unsaved(was.Was)...)
+		if was.Record.Checkpoint > 0 {
+			c.Dropped = append(c.Dropped, lost...)
 		}
 		return n.changed(c, allowDrop)
 	}}
@@ -209,7 +210,7 @@ func unsaved(was executor.Shape) []executor.Dropped {
 	var list []executor.Dropped
 	for _, op := range was.Operators {
 		if op.Stateful {
-			list = append(list, executor.Dropped{Operator: op.Name, Why: "the query had no checkpoints"})
+			list = append(list, executor.Dropped{Operator: op.Name, Why: "the query has no checkpoints"})
 		}
 	}
 	return list

@@ -179,6 +179,54 @@ func TestReplaceDrops(t *testing.T) {
 	}
 }
 
+// TestReplaceWithoutCheckpoints: a query whose state is in no checkpoint loses it when it is stopped, so that this takes
+// consent before.
+func TestReplaceWithoutCheckpoints(t *testing.T) {
+	b := newBench(t, t.TempDir(), func(o *Options) {
+		compile := o.Compile
+		o.Compile = func(s *api.Submission, replicas map[string]int) (c *Compiled, d dataflow.Diagnostics, err error) {
+			c, d, err = compile(s, replicas)
+			if c != nil {
+				c.Config.Checkpoints = s.Checkpoint != "off"
+			}
+			return c, d, err
+		}
+	})
+	b.leads()
+	s := versions(t)
+	s.Checkpoint = "off"
+	b.submit(s)
+	b.rows(s, 100)
+	if _, err := b.Stop(t.Context(), "versions"); code(err) != api.BadRequest || !strings.Contains(err.Error(), `"total" would lose its state`) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := b.Replace(t.Context(), "versions", version(s, 2), false); code(err) != api.BadEdit || !strings.Contains(err.Error(), `operator "total": the query has no checkpoints`) {
+		t.Errorf("error %v", err)
+	}
+	saves := version(s, 2)
+	saves.Checkpoint = ""
+	q, err := b.Replace(t.Context(), "versions", saves, true)
+	if err != nil || q.Edit.State != api.EditDone || len(q.Edit.Dropped) != 1 || len(q.Edit.Kept) > 0 {
+		t.Fatalf("%+v, error %v", q, err)
+	}
+	b.rows(s, 200)
+	again := *saves
+	again.Checkpoint = "off" // and nothing else
+	if q, err = b.Replace(t.Context(), "versions", &again, false); err != nil || !slices.Equal(q.Edit.Kept, []string(nil)) || len(q.Edit.Dropped) > 0 {
+		t.Fatalf("%+v, error %v", q, err)
+	}
+	if _, err = b.Replace(t.Context(), "versions", saves, false); code(err) != api.BadEdit {
+		t.Errorf("error %v", err)
+	}
+	b.state("versions", api.Finished)
+	list := written(t, s)
+	old := slices.Index(list, 2)
+	text, err := os.ReadFile(filepath.Join(s.Dir, "total.csv"))
+	if want := fmt.Sprintf("n,s\n%d,", editRows-old); err != nil || len(list) != editRows || old < 100 || !strings.HasPrefix(string(text), want) {
+		t.Errorf("%d rows, the new version from %d on, total %q, want %q, error %v", len(list), old, text, want, err)
+	}
+}
+
 // TestReplaceKeepsSettings: what was set while the query ran holds on if only the number of workers changes.
 func TestReplaceKeepsSettings(t *testing.T) {
 	b := newBench(t, t.TempDir(), nil)

@@ -9,8 +9,14 @@ import (
 // refused when there is the state to look at.
 func (q *query) foresee(e *edited) error {
 	rec := q.record()
-	if e.AllowDrop || rec.Shape == nil || rec.Submission.Checkpoint == "off" || !q.watch.completes() {
-		return nil // nothing is lost, or it is told later
+	if e.AllowDrop || rec.Shape == nil {
+		return nil
+	}
+	if lost := q.unsaved(); len(lost) > 0 {
+		return api.Errorf(api.BadEdit, "%v", (&converted{}).changed(executor.Change{Dropped: lost}, false))
+	}
+	if !q.watch.completes() {
+		return nil
 	}
 	old, err := q.compile(rec.Submission, rec.Replicas)
 	if err != nil || old.Deploy.Graph != rec.Graph {
@@ -28,6 +34,15 @@ func (q *query) foresee(e *edited) error {
 		return api.Errorf(api.BadEdit, "%v", err)
 	}
 	return nil
+}
+
+// unsaved is the state that a query without checkpoints loses when it is stopped.
+func (q *query) unsaved() []executor.Dropped {
+	rec := q.record()
+	if rec.Submission.Checkpoint != "off" || rec.Shape == nil {
+		return nil
+	}
+	return unsaved(*rec.Shape)
 }
 
 // completes tells whether a checkpoint has been completed, so that there is state of all operators.

@@ -13,6 +13,9 @@ func (s *Service) Stop(ctx context.Context, name string) (*api.Query, error) {
 	if err != nil {
 		return nil, err
 	}
+	if lost := q.unsaved(); len(lost) > 0 && !api.Ended(q.state()) {
+		return nil, api.Errorf(api.BadRequest, "query %q has no checkpoints, so that operator %q would lose its state; drain or cancel it", name, lost[0].Operator)
+	}
 	var refused *api.Error
 	err = q.change(ctx, func(r *record) {
 		switch {

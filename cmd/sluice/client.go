@@ -176,9 +176,17 @@ func (c *listCommand) Run(s streams) error {
 		if !api.Ended(q.State) && q.Present != q.Workers {
 			workers = fmt.Sprintf("%d of %d", q.Present, q.Workers)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", q.Name, q.State, workers, epochText(q.Checkpoint), q.Submitted.UTC().Format(time.RFC3339), shortReason(q.Error))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", q.Name, q.State, workers, epochText(q.Checkpoint), timeText(q.Submitted), shortReason(q.Error))
 	}
 	return w.Flush()
+}
+
+// timeText is a time; "-" if it is not known.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
 }
 
 // longestReason bounds what a list says of a query, in characters; status says all.

@@ -147,7 +147,7 @@ func (c *Client) Events(ctx context.Context, o *EventsOptions, f func(Event) err
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	patience := c.patience(http.MethodGet)
-	silent := time.AfterFunc(patience, func() { cancel(&silentError{patience}) })
+	silent := time.AfterFunc(patience, func() { cancel(&silentError{d: patience}) })
 	defer silent.Stop()
 	resp, err := c.send(ctx, http.MethodGet, path, nil, o.After)
 	if err != nil {

@@ -139,14 +139,21 @@ func (c *Client) callError(ctx context.Context, err error) error {
 }
 
 // silentError is the cause of the end of a call that takes too long.
-type silentError struct{ d time.Duration }
+type silentError struct {
+	d      time.Duration
+	change bool // something was to be changed
+}
 
 func (e *silentError) Error() string {
-	return fmt.Sprintf("it has said nothing for %v, and may stand still; whether it has done what was asked is not known", e.d)
+	text := fmt.Sprintf("it has said nothing for %v, and may stand still", e.d)
+	if e.change {
+		text += "; whether it has done what was asked is not known"
+	}
+	return text
 }
 
 // limited bounds a call.
 func (c *Client) limited(ctx context.Context, method string) (context.Context, context.CancelFunc) {
 	d := c.patience(method)
-	return context.WithTimeoutCause(ctx, d, &silentError{d})
+	return context.WithTimeoutCause(ctx, d, &silentError{d, method != http.MethodGet})
 }

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"sluice/dataflow"
@@ -11,6 +12,14 @@ import (
 // many as are wanted, and more if attributes of the tasks contradict each other so that fewer do not do.
 func Capacities(q *dataflow.Physical, workers int) []dataflow.Resources {
 	return layOut(q.Tasks, max(workers, 1)).capacities()
+}
+
+// CheckWorkers says why a query cannot have most workers or fewer, nil if it can.
+func CheckWorkers(q *dataflow.Physical, workers, most int) error {
+	if n := len(Capacities(q, workers)); n > most {
+		return fmt.Errorf("the tasks of the query need attributes that contradict each other, on %d machines; a query has at most %d workers: change <resources>", n, most)
+	}
+	return nil
 }
 
 // layout says which tasks that need resources have their place together on one worker, standbys too. It follows from

@@ -65,6 +65,20 @@ func TestCapacities(t *testing.T) {
 	}
 }
 
+// TestCheckWorkers: what would take more machines than a query may have is refused.
+func TestCheckWorkers(t *testing.T) {
+	q := &dataflow.Physical{}
+	for i := range 5 {
+		q.Tasks = append(q.Tasks, taskOf(t, fmt.Sprintf("attributes=rack=r%d", i)))
+	}
+	if err := scheduler.CheckWorkers(q, 2, 5); err != nil {
+		t.Error(err)
+	}
+	if err := scheduler.CheckWorkers(q, 2, 4); err == nil || !strings.Contains(err.Error(), "on 5 machines; a query has at most 4 workers") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestCapacitiesRandom: there are as many workers as are wanted, or more, and all together they have what the tasks
 // need; each can be had; and the same tasks give the same.
 func TestCapacitiesRandom(t *testing.T) {

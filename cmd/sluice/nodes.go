@@ -235,6 +235,9 @@ func (c *runCommand) config(p *plan) (scheduler.Config, error) {
 	if err != nil {
 		return scheduler.Config{}, err
 	}
+	if err := scheduler.CheckWorkers(p.tasks, c.Nodes, maxNodes); err != nil {
+		return scheduler.Config{}, err
+	}
 	epochs, err := checkpointEpochs(c.Checkpoint)
 	if err != nil {
 		return scheduler.Config{}, err

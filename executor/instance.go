@@ -38,6 +38,8 @@ type Instance struct {
 	complete int64             // last complete checkpoint that it knows
 
 	snapshots []metaquery.Snapshot // durable ones
+	early     []metaquery.Snapshot // likewise, of epochs that are not safe yet
+	safe      int64                // up to which epoch the logs of its sources outlive the machine
 	passed    []metaquery.Passed
 	writing   int // snapshots that are being written
 	failed    *metaquery.Failure
@@ -66,7 +68,7 @@ type instanceNode struct {
 func NewInstance(cfg InstanceConfig) (*Instance, error) {
 	i := &Instance{
 		cfg: cfg, env: cfg.Env, keys: dataflow.StateKeys(cfg.Query.Graph), nowSeq: map[parameter]int64{},
-		byNode: map[*node]*instanceNode{}, complete: cfg.Launch.Checkpoint, reports: 1,
+		byNode: map[*node]*instanceNode{}, complete: cfg.Launch.Checkpoint, reports: 1, safe: metaquery.LastEpoch,
 	}
 	i.cfg.Limits.setDefaults()
 	var err error
@@ -267,6 +269,7 @@ func (i *Instance) settle() {
 	if i.unlogged() {
 		return
 	}
+	i.release()
 	for _, c := range i.outs {
 		i.flush(c)
 	}

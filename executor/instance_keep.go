@@ -86,7 +86,7 @@ func (i *Instance) cross(n *node, next int64) error {
 			return err
 		}
 		if n.committed >= n.epoch {
-			s.target = next - 1
+			i.aim(s, next)
 		}
 		if err := i.record(s); err != nil {
 			return err
@@ -177,7 +177,11 @@ func (i *Instance) write(snap metaquery.Snapshot, fingerprint string, frozen ope
 
 // durable is told of each snapshot that has been stored.
 func (i *Instance) durable(snap metaquery.Snapshot) {
-	if snap.Hi < i.complete {
+	switch {
+	case snap.Hi < i.complete:
+		return
+	case follows(snap) > i.safeUpTo():
+		i.early = append(i.early, snap)
 		return
 	}
 	i.snapshots = slices.DeleteFunc(i.snapshots, func(s metaquery.Snapshot) bool {
@@ -230,6 +234,7 @@ type instanceSink struct {
 	confirmed  int64             // up to which they have been confirmed
 	frontier   int64             // up to which everything is committed, recorded and confirmed
 	target     int64             // the frontier when all has been
+	goal       int64             // the target once the epoch behind it is safe
 	unrecorded *commit           // the last commit, if it could not be recorded yet
 }
 
@@ -257,8 +262,7 @@ func (i *Instance) openSink(n *node, c operators.Committer) error {
 	s := &instanceSink{node: n, committer: c, log: log, confirmed: operators.Everything}
 	i.sinks = append(i.sinks, s)
 	if y, ok := c.(operators.Syncer); ok && i.syncs() {
-		// The epoch logs are those of other tasks: where they are not always synced the docs say what that costs.
-		y.SyncCommits(func() error { return nil })
+		y.SyncCommits(func() error { return nil }) // the logs of sources are on the disk before (makeSafe)
 	}
 	visible, err := c.Recover(epoch, witness)
 	if err != nil {
@@ -332,6 +336,9 @@ func (i *Instance) commit(s *instanceSink, epoch int64, now bool) error {
 	if epoch <= s.node.committed {
 		return nil
 	}
+	if safe, err := i.makeSafe(epoch, now); err != nil || !safe {
+		return err
+	}
 	witness, done, err := s.committer.Commit(epoch, now)
 	if errors.Is(err, operators.ErrDone) {
 		err = nil
@@ -356,8 +363,15 @@ func (i *Instance) record(s *instanceSink) error {
 	}
 	if f := s.reached(); f > s.frontier {
 		before := s.frontier
+		awaited := i.awaited(before, f)
+		if l, ok := s.log.(state.Syncing); ok && awaited {
+			// Producers forget what a complete checkpoint has: the commit must not be lost with the machine.
+			if err := l.Sync(); err != nil {
+				return storeError(err)
+			}
+		}
 		s.frontier = f
-		if i.awaited(before, f) {
+		if awaited {
 			i.changed()
 		} else {
 			i.progressed()

@@ -21,6 +21,7 @@ type instanceFeed struct {
 	notLogged error           // why it could not be
 	places    []place         // where a source that keeps its rows stood behind epochs since the last complete checkpoint
 	stoppedAt int64           // the last epoch before a stop; 0: goes on
+	synced    int64           // when its log was brought to the disk for a sink, microseconds since 1970
 	pause     int64           // until when no epoch is cut if the clock is behind their numbers, microseconds since 1970
 }
 
@@ -78,7 +79,7 @@ func (i *Instance) Cut(ctx context.Context) time.Duration {
 		}
 	}
 	if first == nil {
-		return wait
+		return i.await(wait)
 	}
 	i.fail(i.cut(ctx, first))
 	i.settle()

@@ -28,6 +28,7 @@ type flow struct {
 	// refused: the consumer wants what has been trimmed, and is told so instead of anything else.
 	refused, refusalDue bool
 
+	limit   int64    // epochs above it are not sent
 	cursor  int      // the next of the shelf's frames to send
 	sent    Position // behind what has been sent in the session
 	endSent bool
@@ -65,6 +66,9 @@ func (s *Sender) stop() {
 
 // IsConnected reports whether there is a connection, answered or not.
 func (s *Sender) IsConnected() bool { return s.connected }
+
+// Limit says up to which epoch the stream may be sent; all of it may be before it is called. What waits is retained.
+func (s *Sender) Limit(epoch int64) { s.limit = epoch }
 
 // Acknowledged is how far the consumer has said that it has received the channel. A consumer that was
 // restored takes it back.
@@ -203,7 +207,7 @@ func (s *Sender) piece() []byte {
 		return s.sendEnd()
 	}
 	f := &s.shelf.frames[s.cursor]
-	if !s.allowed(f.size) {
+	if f.end.Epoch > s.limit || !s.allowed(f.size) {
 		return nil
 	}
 	msg, err := s.shelf.load(s.cursor)
@@ -218,7 +222,7 @@ func (s *Sender) piece() []byte {
 
 // sendEnd returns END, which answers any request, even one beyond it.
 func (s *Sender) sendEnd() []byte {
-	if s.end == nil || s.endSent || !s.allowed(s.end.size) {
+	if s.end == nil || s.endSent || s.end.end.Epoch > s.limit || !s.allowed(s.end.size) {
 		return nil
 	}
 	if !s.cfg.Off.On(protocol.EndAny) && !s.sent.Less(s.end.end) {

@@ -2,6 +2,7 @@ package channel
 
 import (
 	"fmt"
+	"math"
 
 	"sluice/dataflow"
 	"sluice/dataflow/batch"
@@ -76,7 +77,7 @@ func NewSender(cfg SenderConfig) *Sender {
 		s.codec.most = min(cfg.Message, MaxFrame)
 	}
 	s.codec.target = min(s.codec.target, s.codec.most)
-	s.acknowledged = cfg.Start
+	s.acknowledged, s.limit = cfg.Start, math.MaxInt64
 	return s
 }
 

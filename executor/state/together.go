@@ -41,6 +41,16 @@ type SinkLog interface {
 	Close() error
 }
 
+// Syncing is a log of which the death of the machine may take the last entries. All SourceLogs and SinkLogs of package
+// shared are.
+type Syncing interface {
+	// Synced is the epoch up to which the log outlives the machine: math.MaxInt64 if all of it does, or if there is no
+	// such promise and none will come.
+	Synced() int64
+	// Sync brings all of it to the disk, if that is promised. After a failure nothing can be appended any more.
+	Sync() error
+}
+
 // RowLog is a SourceLog that also keeps rows, for sources that cannot be read again.
 type RowLog interface {
 	SourceLog

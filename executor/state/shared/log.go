@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"math"
 	"os"
 	"sync"
 	"syscall"
@@ -42,16 +43,20 @@ type log struct {
 	segmentSize int64
 	wrapFile    func(logFile) logFile // tests; may be nil
 
-	mu     sync.Mutex
-	file   logFile
-	size   int64 // bytes that are good
-	dirty  bool  // there may be bytes behind size
-	closed bool
-	failed error // the log cannot be trusted any more
-	sealed bool
-	armed  bool // a sync is on its way
-	timer  *time.Timer
+	mu               sync.Mutex
+	file             logFile
+	size             int64 // bytes that are good
+	dirty            bool  // there may be bytes behind size
+	closed           bool
+	failed           error // the log cannot be trusted any more
+	sealed           bool
+	armed            bool // a sync is on its way
+	timer            *time.Timer
+	appended, synced progress // what this opening has appended, and of that what the disk has
 }
+
+// progress is how far a log is.
+type progress struct{ records, epoch int64 }
 
 func (l *log) path(name string) string { return l.disk.path(l.folder, name) }
 
@@ -249,7 +254,7 @@ func (l *log) write(base []byte, first bool) error {
 	if l.file != nil {
 		_ = l.file.Close() // the new file says all that it does
 	}
-	l.file, l.size, l.dirty = l.wrapped(f), int64(len(b)), false
+	l.file, l.size, l.dirty, l.synced = l.wrapped(f), int64(len(b)), false, l.appended
 	return nil
 }
 
@@ -323,6 +328,7 @@ func (l *log) append(record []byte) error {
 		return l.undo(err)
 	}
 	l.size += int64(len(record))
+	l.appended.records++
 	if l.mode == state.FsyncGrouped {
 		l.arm()
 	}
@@ -368,7 +374,7 @@ func (l *log) arm() {
 func (l *log) syncLater() {
 	l.mu.Lock()
 	l.armed = false
-	f, closed := l.file, l.closed
+	f, closed, upTo := l.file, l.closed, l.appended
 	l.mu.Unlock()
 	if closed {
 		return
@@ -376,9 +382,41 @@ func (l *log) syncLater() {
 	err := f.Sync()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil && l.file == f && !l.closed {
+	switch {
+	case err == nil:
+		if l.synced.records < upTo.records {
+			l.synced = upTo
+		}
+	case l.file == f && !l.closed:
 		_ = l.unsynced(err)
 	}
+}
+
+// Synced is that of state.Syncing.
+func (l *log) Synced() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mode != state.FsyncGrouped || l.synced == l.appended {
+		return math.MaxInt64
+	}
+	return l.synced.epoch
+}
+
+// Sync is that of state.Syncing.
+func (l *log) Sync() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.usable(); err != nil {
+		return err
+	}
+	if l.mode != state.FsyncGrouped || l.synced == l.appended {
+		return nil
+	}
+	if err := l.file.Sync(); err != nil {
+		return l.unsynced(err)
+	}
+	l.synced = l.appended
+	return nil
 }
 
 func (l *log) close() error {

@@ -12,7 +12,10 @@ import (
 // Memory is a shared state directory without a directory, for simulations: it depends on nothing but the
 // calls. Each process of a simulation opens it under a name of its own.
 type Memory struct {
-	faults Faults
+	// Grouped says that logs are as those of state.FsyncGrouped: what has been appended since Sync may be lost with
+	// the machine, and they say so (state.Syncing). It is set before anything is opened.
+	Grouped bool
+	faults  Faults
 
 	mu          sync.Mutex
 	processes   map[string]*Process // that run
@@ -27,7 +30,7 @@ type Memory struct {
 }
 
 // Faults decides what goes wrong in an operation of a process, as a disk or the end of the process would
-// have it. The operations are the names of methods: "OpenSource", "Append", "AppendRows", "TrimLog", "OpenSink",
+// have it. The operations are the names of methods: "OpenSource", "Append", "AppendRows", "TrimLog", "Sync", "OpenSink",
 // "Commit", "Rows", "WriteSnapshot", "ReadSnapshot", "Decide", "Decided", "Load", "Claim", "Save", "SetSpec", "Spec" and "Trim".
 // It is not called by several goroutines at the same time, and must not use the Memory.
 type Faults func(process, op string) Fault

@@ -1,6 +1,7 @@
 package shared
 
 import (
+	"math"
 	"slices"
 
 	"sluice/executor/state"
@@ -125,6 +126,30 @@ func (l *memorySourceLog) Trim(epoch int64) error {
 	})
 }
 
+// Synced is that of state.Syncing.
+func (l *memorySourceLog) Synced() int64 {
+	l.p.m.mu.Lock()
+	defer l.p.m.mu.Unlock()
+	list := l.s.kept.list
+	switch n := len(list) - l.s.unsynced; {
+	case !l.p.m.Grouped || l.s.unsynced == 0 || l.own != l.s.own:
+		return math.MaxInt64
+	case n == 0:
+		return list[0].Epoch.Epoch - 1
+	default:
+		return list[n-1].Epoch.Epoch
+	}
+}
+
+// Sync is that of state.Syncing.
+func (l *memorySourceLog) Sync() error {
+	return l.p.do("Sync", func() error { return usable(l.closed, l.own, l.s.own) }, func() {
+		if l.p.m.Grouped {
+			l.s.unsynced = 0
+		}
+	})
+}
+
 // AppendRows is that of state.RowLog.
 func (l *memorySourceLog) AppendRows(epoch int64, rows []byte) error {
 	return l.p.do("AppendRows", func() error {
@@ -230,6 +255,26 @@ func (l *memorySinkLog) Commit(epoch int64, witness []byte) error {
 		next := commit{name: l.s.last().name}
 		next.set(epoch, witness)
 		l.s.history = append(l.s.history, next)
+	})
+}
+
+// Synced is that of state.Syncing.
+func (l *memorySinkLog) Synced() int64 {
+	l.p.m.mu.Lock()
+	defer l.p.m.mu.Unlock()
+	if !l.p.m.Grouped || len(l.s.history) == 1 || l.own != l.s.own {
+		return math.MaxInt64
+	}
+	epoch, _ := l.s.history[0].last()
+	return epoch
+}
+
+// Sync is that of state.Syncing.
+func (l *memorySinkLog) Sync() error {
+	return l.p.do("Sync", func() error { return usable(l.closed, l.own, l.s.own) }, func() {
+		if l.p.m.Grouped {
+			l.s.history = []commit{*l.s.last()}
+		}
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 
 // sinkLog is the log of one sink as one opening has it.
 type sinkLog struct {
-	log    log
+	log
 	kept   commit
 	record []byte // memory
 }
@@ -70,6 +70,7 @@ func (l *sinkLog) Commit(epoch int64, witness []byte) error {
 		return err
 	}
 	l.kept.set(epoch, witness)
+	l.log.appended.epoch = epoch
 	return nil
 }
 

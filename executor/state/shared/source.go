@@ -11,7 +11,7 @@ import (
 
 // sourceLog is the log of one source as one opening has it.
 type sourceLog struct {
-	log    log
+	log
 	kept   entries
 	rows   rows
 	record []byte // memory
@@ -26,6 +26,10 @@ func (s *Store) OpenSource(source string, gen int64) (state.SourceLog, []state.E
 	s.prepare(&l.log, sourcesDir, source)
 	if err := openLog(&l.log, gen, l.replay, l.base); err != nil {
 		return nil, nil, err
+	}
+	if n := len(l.kept.list); n > 0 {
+		l.log.appended.epoch = l.kept.list[n-1].Epoch.Epoch
+		l.log.synced = l.log.appended // openLog has written the file anew
 	}
 	l.rows.open(&l.log)
 	// What cannot be removed now the next Trim removes.
@@ -97,6 +101,7 @@ func (l *sourceLog) Append(e state.Epoch) error {
 		return err
 	}
 	l.kept.add(e, rows)
+	l.log.appended.epoch = e.Epoch
 	l.rows.counted()
 	return nil
 }

@@ -96,10 +96,14 @@ func TestAgentEnds(t *testing.T) {
 	for name, x := range map[string]struct {
 		end  func(c *cluster, agent string)
 		args []string
+		told []string
 	}{
-		"is marked gone": {end: func(c *cluster, agent string) { c.MarkGone(agent) }},
-		"is drained":     {end: func(c *cluster, agent string) { c.Drain(agent) }},
-		"leaves":         {func(c *cluster, agent string) { c.LeaveAgent(agent) }, []string{"--mesos-silence", "2s", "--mesos-margin", "2s"}},
+		"is marked gone": {func(c *cluster, agent string) { c.MarkGone(agent) }, nil, []string{"gone_by_operator", "an operator has said that agent h"}},
+		"is drained":     {func(c *cluster, agent string) { c.Drain(agent) }, nil, []string{"drain", "agent h"}},
+		"leaves": {
+			func(c *cluster, agent string) { c.LeaveAgent(agent) }, []string{"--mesos-silence", "2s", "--mesos-margin", "2s"},
+			[]string{"agent h", "what must not run twice, such as a sink that writes a file, waits until "},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, s, q, before, agent, worker := agentsRun(t, 6, checkpoint, x.args...)
@@ -111,6 +115,11 @@ func TestAgentEnds(t *testing.T) {
 				if at, _ := c.executor(p.ID); at == agent || p.ID == worker {
 					t.Errorf("worker %s runs on the agent that is no more", p.ID)
 				}
+			}
+			if !slices.ContainsFunc(now.Alerts, func(a api.Alert) bool {
+				return strings.Contains(a.Text, worker) && !slices.ContainsFunc(x.told, func(part string) bool { return !strings.Contains(a.Text, part) })
+			}) {
+				t.Errorf("nobody is told %q: %+v", x.told, now.Alerts)
 			}
 			q.finish(s)
 			c.quiet()

@@ -217,18 +217,89 @@ func TestResourcesRefused(t *testing.T) {
 	}
 }
 
-// TestPortInUse: something else uses the port at which a worker should listen. The user is told, and the next worker on
-// that agent, the only one that is left, gets another port.
-func TestPortInUse(t *testing.T) {
-	t.Parallel()
+// withPorts has four agents with 100 ports each, from the first one on, of which each worker takes one.
+func withPorts(t *testing.T, first int) *cluster {
+	t.Helper()
 	var o fakemesos.Options
 	for i := range 4 {
 		o.Agents = append(o.Agents, fakemesos.AgentSpec{
-			Hostname: fmt.Sprintf("p%d", i), Resources: fmt.Sprintf("cpus:4;mem:2048;disk:4096;ports:[%d-%d]", 30000+100*i, 30099+100*i),
+			Hostname: fmt.Sprintf("p%d", i), Resources: fmt.Sprintf("cpus:4;mem:2048;disk:4096;ports:[%d-%d]", first+100*i, first+99+100*i),
 		})
 	}
 	c := newBareCluster(t, 0, o)
 	c.args = append(c.args, "--cluster", "mesos://"+strings.Join(c.Endpoints(), ","), "--mesos-executor", program, "--mesos-ports", "1")
+	return c
+}
+
+// TestFirstPortInUse: something else uses the ports at which all first workers of a query should listen. The query runs
+// nevertheless, at other ports, and one alert for each agent says why it is late.
+func TestFirstPortInUse(t *testing.T) {
+	t.Parallel()
+	const first = 29000
+	c := withPorts(t, first)
+	for i := range 4 {
+		in, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+100*i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+	}
+	s := c.scheduler()
+	q := newStream(t, 3, checkpoint)
+	q.submit(s)
+	now := s.runs("stream")
+	told := map[string]int{}
+	for _, a := range now.Alerts {
+		if strings.Contains(a.Text, "cannot run the query") {
+			_, host, _ := strings.Cut(a.Text, "on agent ")
+			host, _, _ = strings.Cut(host, " ")
+			told[host]++
+			if !strings.Contains(a.Text, "address already in use") || !strings.Contains(a.Text, "is not used there for") {
+				t.Errorf("alert %q", a.Text)
+			}
+		}
+	}
+	if len(told) < 3 {
+		t.Errorf("alerts of %v: %+v", told, now.Alerts)
+	}
+	for host, n := range told {
+		if n != 1 {
+			t.Errorf("%d alerts of %s", n, host)
+		}
+	}
+	q.finish(s)
+	c.quiet()
+}
+
+// TestSmallAgents: only one agent has what a worker needs. After a while all of them run there.
+func TestSmallAgents(t *testing.T) {
+	t.Parallel()
+	c := newBareCluster(t, 0, fakemesos.Options{Agents: []fakemesos.AgentSpec{
+		{Hostname: "big", Resources: "cpus:4;mem:4096;disk:4096;ports:[28000-28099]"},
+		{Hostname: "slow", Resources: "cpus:0.4;mem:4096;disk:4096;ports:[28100-28199]"},
+		{Hostname: "small", Resources: "cpus:4;mem:128;disk:4096;ports:[28200-28299]"},
+	}})
+	c.args = append(c.args, "--cluster", "mesos://"+strings.Join(c.Endpoints(), ","), "--mesos-executor", program)
+	s := c.scheduler()
+	q := newStream(t, 6, hotStandby)
+	q.submit(s)
+	begin := time.Now()
+	now := s.runs("stream")
+	t.Logf("runs on one agent after %v", time.Since(begin).Round(time.Millisecond))
+	for _, p := range now.Processes {
+		if !strings.Contains(p.About, "agent big") {
+			t.Errorf("worker %s is at %s", p.ID, p.About)
+		}
+	}
+	q.finish(s)
+	c.quiet()
+}
+
+// TestPortInUse: something else uses the port at which a worker should listen. The user is told, and the next worker on
+// that agent, the only one that is left, gets another port.
+func TestPortInUse(t *testing.T) {
+	t.Parallel()
+	c := withPorts(t, 30000)
 	s := c.scheduler()
 	q := newStream(t, 8, checkpoint)
 	q.submit(s)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,23 +18,29 @@ import (
 	"sluice/scheduler/api"
 )
 
-// fails submits a query that no worker can run, and looks at what users are told: all of want, soon.
-func (c *cluster) fails(s *service, want ...string) {
+// cannotStart submits a query that no worker can run, and looks at what users are told: that it starts still, how many workers
+// have failed, and all of want. It may run later, so that only users end it.
+func (c *cluster) cannotStart(s *service, want ...string) {
 	c.t.Helper()
 	begin := time.Now()
 	s.command("submit", copyExample(c.t, "flights/flights.xml"))
+	want = append(want, "no worker process can run so far: 5 of them have failed")
 	var q *api.Query
-	eventually(c.t, startTime, "the query has failed", func() bool {
-		q = s.query("flights")
-		return q != nil && api.Ended(q.State)
-	})
-	c.t.Logf("failed after %v: %s", time.Since(begin).Round(time.Millisecond), q.Error)
-	status := s.command("status", "flights")
-	for _, part := range want {
-		if q.State != api.Failed || !strings.Contains(q.Error, part) || !strings.Contains(status, part) {
-			c.t.Errorf("%s: %s: the status does not say %q:\n%s", q.State, q.Error, part, status)
-		}
+	told := func(part string) bool {
+		return slices.ContainsFunc(q.Alerts, func(a api.Alert) bool { return strings.Contains(a.Text, part) })
 	}
+	eventually(c.t, startTime, fmt.Sprintf("users are told %q", want), func() bool {
+		q = s.query("flights")
+		return q != nil && !slices.ContainsFunc(want, func(part string) bool { return !told(part) })
+	})
+	c.t.Logf("told after %v: %+v", time.Since(begin).Round(time.Millisecond), q.Alerts)
+	if q.State != api.Starting {
+		c.t.Errorf("the query is %s, %s", q.State, q.Error)
+	}
+	if status := s.command("status", "flights"); !strings.Contains(status, "no worker process can run so far") {
+		c.t.Errorf("the status does not say so:\n%s", status)
+	}
+	s.command("cancel", "flights")
 	c.quiet()
 }
 
@@ -77,7 +84,7 @@ func TestNotFetched(t *testing.T) {
 	c := newBareCluster(t, 4, fakemesos.Options{})
 	c.url = "http://" + listen
 	s := c.scheduler("--cluster", "mesos://"+strings.Join(c.Endpoints(), ","), "--listen", listen, "--advertise", "http://127.0.0.1:1")
-	c.fails(s, "could not fetch http://127.0.0.1:1/artifacts/sluice-", "--advertise", "; agent h")
+	c.cannotStart(s, "could not fetch http://127.0.0.1:1/artifacts/sluice-", "--advertise", "; agent h")
 }
 
 // changed is the program with other bytes in it.
@@ -121,7 +128,7 @@ func TestDoesNotRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 4)
-			c.fails(c.scheduler("--mesos-executor", x.path), x.want...)
+			c.cannotStart(c.scheduler("--mesos-executor", x.path), x.want...)
 			c.sandboxSays(x.sandbox)
 		})
 	}
@@ -149,7 +156,7 @@ func TestNoKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 4)
-			c.fails(c.scheduler("--keys", keys[0], "--mesos-keys", x.path, "--mesos-silence", "4s"), x.want...)
+			c.cannotStart(c.scheduler("--keys", keys[0], "--mesos-keys", x.path, "--mesos-silence", "4s"), x.want...)
 			c.sandboxSays(x.want[0])
 		})
 	}
@@ -175,7 +182,35 @@ func TestNoState(t *testing.T) {
 			if err := exec.Command("unshare", "--mount", "sh", "-c", x.mount, c.root).Run(); err != nil {
 				t.Skipf("agents cannot see another file system: %v", err)
 			}
-			c.fails(c.scheduler("--mesos-executor", script(t, inside)), "cannot run the query", x.want, "--state-root", "share")
+			c.cannotStart(c.scheduler("--mesos-executor", script(t, inside)), "cannot run the query", x.want, "--state-root", "share")
 		})
 	}
+}
+
+// TestMended: what no agent can run at first runs once that is mended.
+func TestMended(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 4)
+	path := filepath.Join(t.TempDir(), "sluice")
+	s := c.scheduler("--mesos-executor", path)
+	q := newStream(t, 3, checkpoint)
+	q.submit(s)
+	begin := time.Now()
+	eventually(t, startTime, "five workers have failed", func() bool {
+		now := s.query("stream")
+		return now != nil && slices.ContainsFunc(now.Alerts, func(a api.Alert) bool {
+			return strings.Contains(a.Text, "5 of them have failed") && strings.Contains(a.Text, path+" is not there")
+		})
+	})
+	time.Sleep(time.Second)
+	if now := s.query("stream"); now == nil || now.State != api.Starting {
+		t.Fatalf("%+v", now)
+	}
+	if err := os.Symlink(program, path); err != nil {
+		t.Fatal(err)
+	}
+	s.runs("stream")
+	t.Logf("runs %v after it was submitted", time.Since(begin).Round(time.Millisecond))
+	q.finish(s)
+	c.quiet()
 }

@@ -189,13 +189,19 @@ func (f *Framework) ended(e *Ended) {
 	}
 }
 
-// alert tells users something, and the log.
+// alert tells users something. What the shell of a query is told is logged there; the rest is logged here.
 func (f *Framework) alert(a *Alert) {
-	text := a.Text
-	if a.Query != "" {
-		text = fmt.Sprintf("query %q: %s", a.Query, text)
+	if !f.tellShells(a) {
+		text := a.Text
+		if a.Query != "" {
+			text = fmt.Sprintf("query %q: %s", a.Query, text)
+		}
+		f.opts.Log(text)
 	}
-	f.opts.Log(text)
+}
+
+// tellShells tells the shells of queries something. It reports whether that was for one query, and its shell will take it.
+func (f *Framework) tellShells(a *Alert) (taken bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, c := range f.clusters {
@@ -204,7 +210,9 @@ func (f *Framework) alert(a *Alert) {
 		}
 		select {
 		case c.alerts <- a.Text:
+			taken = a.Query != "" && !c.over
 		default: // the log has it
 		}
 	}
+	return taken
 }

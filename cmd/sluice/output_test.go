@@ -47,4 +47,22 @@ func TestOutputTaken(t *testing.T) {
 			t.Fatalf("out.csv has %q", got)
 		}
 	}
+
+	// A scheduler knows nothing of the run: the sink finds it.
+	s := startScheduler(t, filepath.Join(dir, "root"), "--cluster", "local:2")
+	_, errs := s.client(exitFailed, "submit", spec, "--set", "source.path=other.csv", "--wait")
+	if !strings.Contains(errs, "out.csv\": another query or run is writing it") {
+		t.Errorf("a query of a scheduler: %s", errs)
+	}
+	if got := out(); got != "a\n2\n" {
+		t.Errorf("out.csv has %q", got)
+	}
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait() // it was killed
+	s.client(exitDone, "submit", spec, "--set", "source.path=other.csv", "--set", "source.follow=false", "--wait")
+	if got := out(); got != "a\n8\n9\n" {
+		t.Errorf("out.csv has %q", got)
+	}
 }

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"net/http"
 	"strings"
 	"testing"
+
+	"sluice/scheduler/api"
 )
 
 // TestSchedulerUselessOptions: options that are of no use with what the others say are refused, not ignored.
@@ -25,5 +28,19 @@ func TestSchedulerUselessOptions(t *testing.T) {
 		if got := withoutPassword(address); got != want {
 			t.Errorf("%s: %s, want %s", address, got, want)
 		}
+	}
+}
+
+// TestHealthNotConnected: a scheduler whose masters do not answer leads and takes queries, but is not well.
+func TestHealthNotConnected(t *testing.T) {
+	s := startScheduler(t, t.TempDir(), "--cluster", "mesos://127.0.0.1:1", "--mesos-executor", "/none/sluice")
+	var h api.Health
+	if status := s.call("GET", "/health", nil, &h); status != http.StatusServiceUnavailable || h.Status != api.StatusTrouble || !h.Leader || h.Store != "ok" ||
+		!strings.HasPrefix(h.Reason, "not connected to a Mesos master") {
+		t.Errorf("status %d, %+v", status, h)
+	}
+	var live api.Live
+	if status := s.call("GET", "/live", nil, &live); status != http.StatusOK || !live.Live {
+		t.Errorf("status %d, %+v", status, live)
 	}
 }

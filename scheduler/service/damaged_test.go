@@ -299,3 +299,36 @@ func TestSkippedRows(t *testing.T) {
 	b.leads()
 	check(b.state("chain", api.Finished))
 }
+
+// TestDamagedCore: a query the record of whose tasks cannot be read waits and says why; when it is put right it goes on. The
+// others run.
+func TestDamagedCore(t *testing.T) {
+	root := t.TempDir()
+	first := newBench(t, root, nil)
+	first.leads()
+	for _, name := range []string{"good", "bad"} {
+		first.submit(named(t, name))
+		first.state(name, api.Running)
+	}
+	core := filepath.Join(root, "store", "values", corePath(first.id("bad"), 0), "+value")
+	first.leave()
+	<-first.over
+	text, err := os.ReadFile(core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(core, []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, root, nil)
+	b.leads()
+	b.state("good", api.Running)
+	b.until("it says why it waits", func() bool {
+		q, err := b.Query(t.Context(), "bad")
+		return err == nil && q.State == api.Starting && strings.Contains(q.Error, "damaged") && strings.Contains(q.Error, core)
+	})
+	if err := os.WriteFile(core, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.state("bad", api.Running)
+}

@@ -150,9 +150,11 @@ func (f *feed) lease(rows *operators.SourceRows) *sourceLease {
 	}
 	f.leases.mu.Lock()
 	defer f.leases.mu.Unlock()
-	l := &sourceLease{feed: f}
+	var l *sourceLease
 	if n := len(f.leases.free); n > 0 {
 		l, f.leases.free = f.leases.free[n-1], f.leases.free[:n-1]
+	} else {
+		l = &sourceLease{feed: f}
 	}
 	l.rows, l.release = rows.Batch, rows.Release
 	return l

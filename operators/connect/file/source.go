@@ -51,6 +51,7 @@ type source struct {
 	sel   []int32
 	part  batch.Batch // a part of a chunk
 	spare spares
+	taken func(*batch.Batch) // spare.add, once it is needed
 	dead  *batch.Batch
 	rows  operators.SourceRows
 	log   positions
@@ -395,7 +396,10 @@ func (s *source) giveWhole(c *Chunk) {
 		s.rows.Batch = c.Batch
 		return
 	}
-	s.rows.Batch, s.rows.Release = c.detach(s.spare.take()), s.spare.add
+	if s.taken == nil {
+		s.taken = s.spare.add
+	}
+	s.rows.Batch, s.rows.Release = c.detach(s.spare.take()), s.taken
 }
 
 func (s *source) countBad(bad []BadRow) {

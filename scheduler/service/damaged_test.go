@@ -213,6 +213,33 @@ func TestOutputs(t *testing.T) {
 	b.state("three", api.Running)
 }
 
+// TestOutputsOfBefore: the outputs of a query that another release has stored are known once it runs.
+func TestOutputsOfBefore(t *testing.T) {
+	root := t.TempDir()
+	first := newBench(t, root, nil)
+	first.leads()
+	one := named(t, "one")
+	first.submit(one)
+	first.state("one", api.Running)
+	q, err := first.find("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.change(t.Context(), func(r *record) { r.Outputs = nil }); err != nil {
+		t.Fatal(err)
+	}
+	first.leave()
+	<-first.over
+	b := newBench(t, root, nil)
+	b.leads()
+	b.state("one", api.Running)
+	two := *one
+	two.Name = "two"
+	if _, err := b.Submit(t.Context(), &two); code(err) != api.OutputTaken {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestOutputOfFailed: a query that has failed is resumed only if nobody has taken its output.
 func TestOutputOfFailed(t *testing.T) {
 	b := newBench(t, t.TempDir(), nil)

@@ -241,6 +241,11 @@ func (q *query) goOn(a *attempt) error {
 	if err != nil {
 		return err
 	}
+	if a.rec.Outputs == nil && len(c.Outputs) > 0 { // a release that did not know them has stored the query
+		if err := q.change(q.r.ctx, func(r *record) { r.Outputs = c.Outputs }); err != nil {
+			return err
+		}
+	}
 	// Options of the cluster may have changed since the query was submitted.
 	if err := checkTasks(q.r.clusters, c.Config.Query.Tasks); err != nil {
 		return err

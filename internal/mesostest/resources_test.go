@@ -173,8 +173,13 @@ func TestResourcesMaintenance(t *testing.T) {
 	eventually(t, startTime, "the inverse offer is accepted", func() bool {
 		return slices.ContainsFunc(c.Calls(), func(x fakemesos.Call) bool { return x.Call.Type == scheduler.Call_ACCEPT_INVERSE_OFFERS })
 	})
-	s.again("stream", startTime, now)
-	t.Logf("the worker has moved after %v", time.Since(begin).Round(time.Millisecond))
+	now = s.again("stream", startTime, now)
+	t.Logf("the worker has moved after %v: %+v", time.Since(begin).Round(time.Millisecond), now.Alerts)
+	for _, a := range now.Alerts {
+		if strings.Contains(a.Text, "before another one runs") {
+			t.Errorf("the old worker ends first: %s", a.Text)
+		}
+	}
 	for _, p := range c.settled(s).Processes {
 		if at, _ := c.executor(p.ID); at == agent {
 			t.Errorf("worker %s is on the agent that is to be maintained", p.ID)

@@ -242,7 +242,7 @@ func (c *Core) end(w *worker, status string, blame bool) {
 	q := c.queries[w.rec.Query]
 	quick := w.quick
 	if q != nil && quick == 0 {
-		quick = c.endedQuick(q, w)
+		quick = c.endedQuick(q, w, blame)
 	}
 	if blame {
 		c.blame(w, false)
@@ -253,9 +253,11 @@ func (c *Core) end(w *worker, status string, blame bool) {
 	c.do(Action{Ended: &Ended{Query: w.rec.Query, ID: w.id, Status: status, Quick: quick, Killed: !w.rec.Killed.IsZero(), Capacity: w.rec.Capacity.resources()}})
 }
 
-// endedQuick counts a worker that has ended, if that was soon after its start and without having been told to.
-func (c *Core) endedQuick(q *query, w *worker) int {
-	if !w.rec.Killed.IsZero() || c.now.Sub(w.rec.Began) > c.cfg.QuickEnd {
+// endedQuick counts a worker that has ended without having been told to, if that was soon after its start, or if it has failed
+// before it was connected to the scheduler.
+func (c *Core) endedQuick(q *query, w *worker, failed bool) int {
+	never := failed && w.asked && w.ran.IsZero()
+	if !w.rec.Killed.IsZero() || c.now.Sub(w.rec.Began) > c.cfg.QuickEnd && !never {
 		q.quick = 0
 		clear(q.unable)
 		return 0

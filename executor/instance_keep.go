@@ -364,7 +364,7 @@ func (i *Instance) record(s *instanceSink) error {
 	if f := s.reached(); f > s.frontier {
 		before := s.frontier
 		awaited := i.awaited(before, f)
-		if l, ok := s.log.(state.Syncing); ok && awaited {
+		if l := i.syncing(s.log); l != nil && awaited {
 			// Producers forget what a complete checkpoint has: the commit must not be lost with the machine.
 			if err := l.Sync(); err != nil {
 				return storeError(err)

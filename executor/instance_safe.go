@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"sluice/executor/state"
+	"sluice/internal/protocol"
 	"sluice/metaquery"
 )
 
@@ -47,11 +48,19 @@ func (i *Instance) safeUpTo() int64 {
 		if f.cut.Epoch > f.last {
 			safe = min(safe, f.last) // it is being read, or could not be logged
 		}
-		if l, ok := f.logFile.(state.Syncing); ok {
+		if l := i.syncing(f.logFile); l != nil {
 			safe = min(safe, l.Synced())
 		}
 	}
 	return safe
+}
+
+// syncing is a log as one that may lose its end with the machine; nil if nothing is to wait for it.
+func (i *Instance) syncing(log any) state.Syncing {
+	if l, ok := log.(state.Syncing); ok && i.cfg.Off.On(protocol.Durable) {
+		return l
+	}
+	return nil
 }
 
 // aim lets a sink's frontier go up to an epoch behind which next is the first one, once that is safe.
@@ -85,8 +94,8 @@ func (i *Instance) await(wait time.Duration) time.Duration {
 // they are; if the sink need not do so now, that may be left for later.
 func (i *Instance) makeSafe(epoch int64, now bool) (bool, error) {
 	for _, f := range i.feeds {
-		l, ok := f.logFile.(state.Syncing)
-		if !ok || l.Synced() >= epoch {
+		l := i.syncing(f.logFile)
+		if l == nil || l.Synced() >= epoch {
 			continue
 		}
 		if at := i.env.Now(); !now && at-f.synced < syncInterval && at >= f.synced {

@@ -29,6 +29,7 @@ const (
 	LogFirst               // an epoch is logged before it is sent; without: a restart cuts it elsewhere
 	Ranges                 // a snapshot counts for all boundaries that it crosses
 	Term                   // who saves the record must have the highest term; without: two schedulers overwrite each other
+	Durable                // what follows from an epoch waits for its log to be on the disk; without: a power loss splices two versions
 	Rules                  // how many there are
 )
 

@@ -115,7 +115,7 @@ func (c *checks) reported(w *world, h *host, r metaquery.Report) {
 		return
 	}
 	for _, name := range sorted(old.Frontiers) {
-		if r.Frontiers[name] < old.Frontiers[name] {
+		if r.Frontiers[name] < old.Frontiers[name] && !w.lossy() {
 			w.fail("%s: the frontier of %s falls from %d to %d", h, name, old.Frontiers[name], r.Frontiers[name])
 		}
 	}
@@ -131,7 +131,7 @@ func (c *checks) published(w *world, p *published) {
 	for ; c.parts[p.name] < len(p.parts); c.parts[p.name]++ {
 		q := p.parts[c.parts[p.name]]
 		for e := range epochsOf(q.lines) {
-			if seen[e] {
+			if seen[e] && !w.lossy() {
 				w.fail("%s: epoch %d is published twice", p.name, e)
 			}
 			seen[e] = true

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 
 	"sluice/executor"
@@ -19,6 +20,8 @@ type disk struct {
 	memory  *shared.Memory
 	history map[string][]state.Epoch // all entries that count of each source's log, those that have been trimmed too
 	commits map[string]commit        // the last of each sink
+	recent  map[string][]commit      // of each sink, those before it that it may go back to, and it
+	syncing bool                     // the logs will be synced
 	// unsealed are the logs of sources that all generations write to, if no generation seals them.
 	unsealed map[string]executor.SourceLog
 }
@@ -30,10 +33,12 @@ type commit struct {
 }
 
 func newDisk(w *world) *disk {
-	return &disk{
+	d := &disk{
 		world: w, memory: shared.NewMemory(nil), history: map[string][]state.Epoch{}, commits: map[string]commit{},
-		unsealed: map[string]executor.SourceLog{},
+		recent: map[string][]commit{}, unsealed: map[string]executor.SourceLog{},
 	}
+	d.memory.Grouped = w.plan.Fsync == state.FsyncGrouped
+	return d
 }
 
 var errDisk = fmt.Errorf("sim: the disk is full: %w", syscall.ENOSPC)
@@ -134,6 +139,7 @@ func (l *sourceLog) Append(e state.Epoch) error {
 		if err == nil {
 			e.Position = slices.Clone(e.Position)
 			d.history[l.source] = append(d.history[l.source], e)
+			d.appended()
 			d.world.progress()
 		}
 		return err
@@ -180,7 +186,9 @@ func (l *sinkLog) Commit(epoch int64, witness []byte) error {
 	return l.store.write(func() error {
 		err := l.SinkLog.Commit(epoch, witness)
 		if err == nil {
-			l.store.disk.commits[l.sink] = commit{epoch, slices.Clone(witness)}
+			d, c := l.store.disk, commit{epoch, slices.Clone(witness)}
+			d.commits[l.sink], d.recent[l.sink] = c, append(d.recent[l.sink], c)
+			d.appended()
 		}
 		return err
 	})
@@ -230,5 +238,70 @@ func (w *world) diskDelay() int64 {
 	return w.between(100, 5*millisecond)
 }
 
-// crashed ends the store of a process; what has been acknowledged stays.
-func (d *disk) crashed(k *worker) { d.memory.Crash(string(k.id), nil) }
+// Synced implements state.Syncing.
+func (l *sourceLog) Synced() int64 { return l.SourceLog.(state.Syncing).Synced() }
+
+// Sync implements state.Syncing.
+func (l *sourceLog) Sync() error { return l.store.write(l.SourceLog.(state.Syncing).Sync) }
+
+// Synced implements state.Syncing.
+func (l *sinkLog) Synced() int64 { return l.SinkLog.(state.Syncing).Synced() }
+
+// Sync implements state.Syncing.
+func (l *sinkLog) Sync() error { return l.store.write(l.SinkLog.(state.Syncing).Sync) }
+
+// Syncs is what a store says on whose account sinks sync.
+func (s *workerStore) Syncs() bool { return s.disk.world.plan.Fsync != state.FsyncNever }
+
+// appended is told of what is new in a log: it is synced at once, some time later, or never.
+func (d *disk) appended() {
+	switch d.world.plan.Fsync {
+	case state.FsyncAlways:
+		d.memory.Sync()
+	case state.FsyncGrouped:
+		if d.syncing {
+			return
+		}
+		d.syncing = true
+		d.world.after(d.world.between(5*millisecond, 60*millisecond), func() {
+			d.syncing = false
+			d.memory.Sync()
+		})
+	}
+}
+
+// crashed ends the store of a process. What has been acknowledged stays, unless the machine goes with it: then logs
+// that nobody has opened since, and files, lose what has not been synced, or the last of it.
+func (d *disk) crashed(k *worker, machine bool) {
+	if !machine {
+		d.memory.Crash(string(k.id), nil)
+		return
+	}
+	w := d.world
+	w.tracef("the machine of %s dies", k.id)
+	w.counts["machines that died"]++
+	d.memory.Crash(string(k.id), func(log string, unsynced int) int {
+		keep := int(w.between(0, int64(unsynced)))
+		gone := unsynced - keep
+		if gone == 0 {
+			return keep
+		}
+		kind, name, _ := strings.Cut(log, "/")
+		w.tracef("%s loses its last %d entries", log, gone)
+		if kind == "sources" {
+			w.counts["epochs lost with machines"] += gone
+			d.history[name] = d.history[name][:len(d.history[name])-gone]
+			return keep
+		}
+		w.counts["commits lost with machines"] += gone
+		d.recent[name] = d.recent[name][:len(d.recent[name])-gone]
+		d.commits[name] = commit{}
+		if n := len(d.recent[name]); n > 0 {
+			d.commits[name] = d.recent[name][n-1]
+		}
+		return keep
+	})
+	for _, name := range sorted(w.sinks) {
+		w.sinks[name].machineDied(k)
+	}
+}

@@ -17,6 +17,24 @@ func (w *world) verifyPlain() error {
 	if len(w.inputs) != 1 || len(w.checks.changes) > 0 || w.plan.NoCheckpoints || w.plan.Endless || w.plan.StopEnds || w.unions() {
 		return nil
 	}
+	got, err := w.plain()
+	if err != nil {
+		return err
+	}
+	for _, name := range sorted(got) {
+		lines, err := w.sinks[name].lines(w.disk.commits[name].witness)
+		if err != nil {
+			return err
+		}
+		if diff := difference(withoutEpochs(got[name].lines), withoutEpochs(lines), w.ordered(name)); diff != "" {
+			return fmt.Errorf("%s, as in one process: %s", name, diff)
+		}
+	}
+	return nil
+}
+
+// plain gives the rows of executor.Run of the logical graph.
+func (w *world) plain() (map[string]*collector, error) {
 	got := map[string]*collector{}
 	_, err := executor.Run(context.Background(), w.workload.logical, executor.Options{
 		OpenSource: func(c *operators.Context) (operators.Source, error) {
@@ -31,18 +49,9 @@ func (w *world) verifyPlain() error {
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("in one process: %w", err)
+		return nil, fmt.Errorf("in one process: %w", err)
 	}
-	for _, name := range sorted(got) {
-		lines, err := w.sinks[name].lines(w.disk.commits[name].witness)
-		if err != nil {
-			return err
-		}
-		if diff := difference(withoutEpochs(got[name].lines), withoutEpochs(lines), w.ordered(name)); diff != "" {
-			return fmt.Errorf("%s, as in one process: %s", name, diff)
-		}
-	}
-	return nil
+	return got, nil
 }
 
 func (w *world) unions() bool {

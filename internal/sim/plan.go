@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sluice/executor"
+	"sluice/executor/state"
 	"sluice/internal/protocol"
 )
 
@@ -34,6 +35,7 @@ type plan struct {
 
 	// The cluster.
 	Workers    int
+	Fsync      state.FsyncMode
 	Skew       int64 // most that the clock of a worker is wrong
 	Liveness   int64
 	Latency    int64 // usual bound of a message between workers
@@ -49,6 +51,7 @@ type plan struct {
 	Faults       int   // ends of workers and schedulers, and cut-offs
 	FaultEvery   int64 // usual time between two of them
 	Zombies      float64
+	Power        float64 // the end of a worker is that of its machine
 	Depose       float64 // another scheduler takes over while the one that leads goes on
 	SleepsActing float64 // likewise, and it falls asleep between two actions
 	Broken       float64 // a connection breaks at a message
@@ -121,6 +124,15 @@ func drawPlan(seed uint64) plan {
 		p.DiesWriting, p.DiesActing, p.SaveFails = pick(0, 0.002, 0.02), pick(0, 0.002, 0.02), pick(0, 0.02)
 	}
 	p.Needs = r.IntN(4) == 0
+	if r.IntN(4) == 0 {
+		p.Power, p.Fsync = 0.7, state.FsyncGrouped
+		switch r.IntN(8) {
+		case 0:
+			p.Fsync = state.FsyncAlways
+		case 1:
+			p.Fsync = state.FsyncNever
+		}
+	}
 	if r.IntN(3) == 0 && p.Faults > 0 {
 		p.Depose, p.SleepsActing = pick(0.1, 0.5), pick(0, 0.005, 0.03)
 	}

@@ -11,7 +11,7 @@ import (
 // ruleNames are the names of the rules, as in SIM_OFF, in their order.
 var ruleNames = []string{
 	"prev", "brake", "trimmed", "endlog", "endany", "cross", "flush", "chain", "restate", "endstay",
-	"fence", "seal", "controllog", "hold", "allvote", "attempt", "dedup", "logfirst", "ranges", "term",
+	"fence", "seal", "controllog", "hold", "allvote", "attempt", "dedup", "logfirst", "ranges", "term", "durable",
 }
 
 // parseOff reads names of rules that are to be switched off.

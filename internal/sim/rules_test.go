@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"sluice/executor"
+	"sluice/executor/state"
 	"sluice/internal/protocol"
 )
 
@@ -66,6 +67,7 @@ var rules = map[string]without{
 	}},
 	"logfirst": {50, nil},
 	"ranges":   {50, nil},
+	"durable":  {100, func(p *plan) { p.Power, p.Fsync, p.Faults = 1, state.FsyncGrouped, max(p.Faults, 4) }},
 	"term": {200, func(p *plan) {
 		p.Depose, p.SleepsActing, p.Faults, p.FaultEvery, p.Workers = 1, 0, 6, 300*millisecond, 3
 	}},

@@ -90,6 +90,7 @@ var wanted = []string{
 	"launches from a checkpoint", "standbys launched", "processes that ended", "schedulers that ended", "epochs of zombies",
 	"changes", "late votes", "trimmed", "retries", "breaks", "stops", "launches of tasks that need resources",
 	"schedulers that were deposed", "launches by former schedulers", "kills by former schedulers", "ends by former schedulers", "saves refused",
+	"machines that died", "epochs lost with machines", "commits lost with machines", "rows of files lost with machines",
 }
 
 // TestStops: without faults a query that is stopped comes to a checkpoint in time, and another process goes

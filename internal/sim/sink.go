@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sluice/dataflow/batch"
+	"sluice/executor/state"
 	"sluice/internal/protocol"
 	"sluice/operators"
 )
@@ -19,6 +20,7 @@ type published struct {
 	// single tells that there is one file. It holds what has been committed, and perhaps more.
 	single bool
 	file   []line
+	synced int   // lines of it that outlive the machine
 	owner  *host // who went on with the output last: the others are fenced
 }
 
@@ -118,8 +120,11 @@ func (s *sink) Recover(epoch int64, witness []byte) (int64, error) {
 	}
 	s.out.owner = s.host
 	if s.out.single {
-		s.next = number(witness)
+		if s.next = number(witness); s.next > len(s.out.file) {
+			return 0, fmt.Errorf("sim: the file has %d lines, %d have been committed", len(s.out.file), s.next)
+		}
 		s.out.file = slices.Clone(s.out.file[:min(s.next, len(s.out.file))])
+		s.out.synced = min(s.out.synced, len(s.out.file))
 		s.since = epoch
 		return epoch, nil
 	}
@@ -146,6 +151,11 @@ func (s *sink) Commit(epoch int64, now bool) (witness []byte, ok bool, err error
 		return nil, false, nil
 	case w.chance(w.plan.DiskFails):
 		return nil, false, errDisk
+	case s.out.single && w.plan.Fsync != state.FsyncNever:
+		if !now {
+			return nil, false, nil // it is synced at checkpoints only
+		}
+		s.out.synced = max(s.out.synced, s.next)
 	}
 	if len(s.buffer) > 0 {
 		if err := s.publish(epoch); err != nil {
@@ -181,6 +191,21 @@ func (s *sink) publish(epoch int64) error {
 		s.host.worker.kill("right after publishing a part")
 	}
 	return nil
+}
+
+// machineDied takes what the file of a worker's sink has not on the disk. Of the rest the end may be torn. Part files
+// are synced before they appear under their names.
+func (p *published) machineDied(k *worker) {
+	if !p.single || p.owner == nil || p.owner.worker != k || len(p.file) <= p.synced {
+		return
+	}
+	w := k.world
+	n := int(w.between(int64(p.synced), int64(len(p.file))))
+	w.counts["rows of files lost with machines"] += len(p.file) - n
+	p.file = slices.Clone(p.file[:n])
+	if n > p.synced {
+		p.file[n-1].text = "torn"
+	}
 }
 
 // String tells what there is.

@@ -11,6 +11,9 @@ import (
 
 // verify compares what has been published with what had to be.
 func (w *world) verify() error {
+	if w.lossy() {
+		return w.verifyLossy()
+	}
 	if o := w.outcome; o.Error != "" {
 		return fmt.Errorf("the query has ended with an error: %s", o.Error)
 	}

@@ -163,7 +163,7 @@ func (k *worker) kill(why string) {
 			}
 		}
 	}
-	w.disk.crashed(k)
+	w.disk.crashed(k, w.chance(w.plan.Power))
 	// The cluster notices at some time, if somebody is there to be told.
 	w.after(w.between(millisecond, w.plan.Notice), func() { k.gone() })
 }

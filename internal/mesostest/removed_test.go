@@ -6,10 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"sluice/scheduler/api"
 )
 
 // tearDown removes a framework as an operator does.
@@ -42,6 +45,13 @@ func TestFrameworkRemoved(t *testing.T) {
 	before, id := c.pids(), c.Frameworks()[0].ID
 	begin := time.Now()
 	c.tearDown(id)
+	eventually(t, startTime, "other workers are there", func() bool {
+		x := s.query("stream")
+		return x != nil && len(x.Processes) == x.Workers && !slices.ContainsFunc(x.Processes, func(p api.Worker) bool { return before[p.ID] != 0 })
+	})
+	early := time.Since(begin)
+	t.Logf("other workers are there %v after the framework was removed", early.Round(time.Millisecond))
+	calm(t, begin, early < silence+margin, "other workers wait for the old ones")
 	now = s.again("stream", startTime, now)
 	took := time.Since(begin)
 	t.Logf("whole again %v after the framework was removed", took.Round(time.Millisecond))

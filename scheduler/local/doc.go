@@ -10,7 +10,7 @@ Package local runs a query on worker processes of this machine.
 
 Cluster starts and ends the processes, for the shell of the query (package shell). A worker that dies is
 replaced. If several in a row end within two seconds of their start, or say that they cannot run the query, the pauses
-before the next start grow.
+before the next start grow. Users are told of the first that cannot, and every ten minutes.
 
 All workers have what this machine has: a worker counts as having whatever tasks that need resources are to find there, and
 nothing is checked.

@@ -26,7 +26,8 @@ What no agent can ever give (an attribute with two values, GPUs without Config.G
 Framework.Check, and told if it is asked for nevertheless.
 
 Two workers of a query are never on one agent, so that the nodes of placements @{p1} and @{p2} are distinct,
-unless Need.Shared allows it and no other agent has offered anything for Config.Patience. Workers of different
+unless Need.Shared allows it and no other agent has a worker of the query, or has offered what the worker needs, for
+Config.Patience. A worker of a framework that was removed, which its agent ends, is not in the way. Workers of different
 queries may be on one agent. From the offers of one event as many workers of a query are launched as possible (match).
 Of the agents that are good for a worker those come first on which none has failed of late, then those whose attributes
 fewest other workers of the query ask for, and then those with fewer workers. One that offers GPUs is used by workers that need none only after Config.Patience. Attributes of a Need must be had exactly: a
@@ -101,14 +102,18 @@ gives three seconds more. Both are repeated after 5, 10, 20, 40, 80, 80, ... sec
 
 # Trouble
 
-A worker that ends within ten seconds without having been told to makes the next one of its query wait half a
-second, doubled up to a minute; meanwhile it wants no offers. An agent on which three workers have failed
+A worker that ends within ten seconds, or fails before it is connected to the scheduler, without having been told to, makes the
+next one of its query wait half a second, doubled up to a minute; meanwhile it wants no offers. An agent on which three workers have failed
 within ten minutes gets none for five minutes.
 
 A worker that cannot run its query (Cluster.Unable) is killed. It counts as one that ended soon. Its port is taken on
 its agent for five minutes only if there is no other, for something else may use it. It counts against its agent, which is
 avoided by that query alone if all of three failures are of this kind and of this query: what is wrong may be the query. The
-user is told of each agent once, until a worker of the query has run for a while.
+user is told of each agent once, and again after ten minutes, until a worker of the query has run for a while.
+
+Alerts of an agent that is lost or is to be maintained go to the queries that have workers there. While what must not run twice
+waits for workers of which Mesos says nothing, users are told until when. What an agent is known for, that workers fail there, goes to
+all queries.
 
 A worker of which Mesos has heard nothing within five minutes
 is killed.

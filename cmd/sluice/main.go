@@ -25,8 +25,8 @@ type cli struct {
 	Explain   explainCommand   `cmd:"" help:"Show the graph of a spec."`
 	Rules     rulesCommand     `cmd:"" help:"List the rewrite rules, show one, or check a file of them."`
 	Infer     inferCommand     `cmd:"" help:"Write a type for a data file."`
-	Set       setCommand       `cmd:"" help:"Set a parameter of an operator of a query that runs with --nodes."`
-	Status    statusCommand    `cmd:"" help:"Show the tasks and processes of a query that runs with --nodes."`
+	Set       setCommand       `cmd:"" help:"Set a parameter of an operator of a query that runs, with --nodes or at a scheduler."`
+	Status    statusCommand    `cmd:"" help:"Show how a query is that runs with --nodes or at a scheduler, or list those of the scheduler."`
 	Keys      keysCommand      `cmd:"" help:"Make the keys by which processes of a cluster know each other."`
 	Scheduler schedulerCommand `cmd:"" help:"Run queries that are submitted over HTTP, and take over those of a scheduler that has ended."`
 	Submit    submitCommand    `cmd:"" help:"Give a query to a scheduler."`

@@ -151,7 +151,7 @@ func (n *node) meta() nodeMeta {
 }
 
 func (n *node) setMeta(m nodeMeta) {
-	n.watermark, n.over = m.Watermark, m.Ended
+	n.watermark, n.over, n.restored = m.Watermark, m.Ended, m.In
 	n.ctx.Counters.In.Store(m.In)
 	for p := range min(len(n.in), len(m.Ports)) {
 		n.in[p].watermark, n.in[p].idle, n.in[p].ended = m.Ports[p].Watermark, m.Ports[p].Idle, m.Ports[p].Ended
@@ -275,6 +275,15 @@ func (i *Instance) settle() {
 	}
 }
 
+// counts are those of the node since its launch.
+func (n *node) counts() metaquery.OperatorReport {
+	c := n.ctx.Counters
+	return metaquery.OperatorReport{
+		Name: n.ctx.Op.Name, In: c.In.Load() - n.restored, Out: c.Out.Load(), Skipped: c.Skipped.Load(), Dead: c.Dead.Load(),
+		Late: c.Late.Load(), Lost: c.Lost.Load(), Gaps: c.Gaps.Load(), Before: n.before,
+	}
+}
+
 // Report is how the instance is.
 func (i *Instance) Report() metaquery.Report {
 	r := metaquery.Report{
@@ -286,16 +295,13 @@ func (i *Instance) Report() metaquery.Report {
 			r.Epoch = min(r.Epoch, n.epoch)
 		}
 		r.Begun = max(r.Begun, n.epoch, n.now)
-		c := n.ctx.Counters
-		r.Operators = append(r.Operators, metaquery.OperatorReport{
-			Name: n.ctx.Op.Name, In: c.In.Load(), Out: c.Out.Load(), Skipped: c.Skipped.Load(), Dead: c.Dead.Load(),
-			Late: c.Late.Load(), Lost: c.Lost.Load(), Gaps: c.Gaps.Load(), Before: n.before,
-		})
+		r.Operators = append(r.Operators, n.counts())
 	}
 	r.Base, r.Passed = i.cfg.Launch.Checkpoint, slices.Clone(i.passed)
 	r.Snapshots = slices.Clone(i.snapshots)
 	i.reportEnds(&r)
 	r.CaughtUp = i.caughtUp(r.Epoch)
+	r.Replays = i.replays()
 	r.Waits = i.waits()
 	for _, c := range i.outs {
 		r.Retained += c.sender.Retained()
@@ -332,6 +338,21 @@ func (i *Instance) reportEnds(r *metaquery.Report) {
 	if stopped {
 		r.Stopped, r.Cut = true, last
 	}
+}
+
+// replays reports whether another instance can go on without loss and without rows that come twice.
+func (i *Instance) replays() bool {
+	for _, f := range i.feeds {
+		if f.log == nil || !f.log.source.Replays() {
+			return false
+		}
+	}
+	for _, s := range i.sinks {
+		if u, ok := s.node.op.(operators.Undoer); ok && !u.Undoes() {
+			return false
+		}
+	}
+	return true
 }
 
 // caughtUp reports whether the instance is where its producers are.

@@ -145,6 +145,9 @@ type Report struct {
 	Retry string `json:"retry,omitempty"`
 	// Waits says for what the task waits that may come, such as room on a full disk. It goes on by itself.
 	Waits string `json:"waits,omitempty"`
+	// Replays says that another instance of the task loses and doubles nothing: what its sources read can be read again,
+	// and its sinks undo what they have not committed.
+	Replays bool `json:"replays,omitempty"`
 	// Done says that the sinks of the task want no more rows.
 	Done bool `json:"done,omitempty"`
 	// Failure ends the query.
@@ -153,8 +156,8 @@ type Report struct {
 	Operators []OperatorReport `json:"operators,omitempty"`
 	// Base is the checkpoint from which the task was launched, where its counts begin.
 	Base int64 `json:"base,omitempty"`
-	// Passed says what the counts of sources and sinks were at the boundaries that are not below the last
-	// complete checkpoint: from these a later generation goes on.
+	// Passed says what the counts of operators were at the boundaries that are not below the last complete
+	// checkpoint: from these a later generation goes on.
 	Passed    []Passed `json:"passed,omitempty"`
 	Watermark int64    `json:"watermark"`          // least over the sources of the task, microseconds since 1970
 	Backlog   int64    `json:"backlog,omitempty"`  // bytes that wait to be worked on
@@ -175,10 +178,47 @@ type OperatorReport struct {
 	Before                                   int64 `json:",omitempty"` // rows that a sink had made visible before its launch
 }
 
-// Passed is the count of a source (In) at the end of every epoch from Lo to Hi.
+// Passed is the count of an operator's rows, since the launch of its task, at the end of every epoch from Lo to Hi.
 type Passed struct {
 	Operator string `json:"operator"`
 	Lo       int64  `json:"lo"`
 	Hi       int64  `json:"hi"`
-	Rows     int64  `json:"rows"`
+	Rows     int64  `json:"rows"` // OperatorReport.In; the others are as there
+	Out      int64  `json:"out,omitempty"`
+	Skipped  int64  `json:"skipped,omitempty"`
+	Dead     int64  `json:"dead,omitempty"`
+	Late     int64  `json:"late,omitempty"`
+	Lost     int64  `json:"lost,omitempty"`
+	Gaps     int64  `json:"gaps,omitempty"`
+}
+
+// PassedOf are the counts of an operator at the end of every epoch from lo to hi.
+func PassedOf(o OperatorReport, lo, hi int64) Passed {
+	return Passed{
+		Operator: o.Name, Lo: lo, Hi: hi, Rows: o.In, Out: o.Out, Skipped: o.Skipped, Dead: o.Dead, Late: o.Late, Lost: o.Lost, Gaps: o.Gaps,
+	}
+}
+
+// At is what of the counts of an operator is in the state at a checkpoint, from which its task is launched again. Without any
+// boundary since its launch nothing is: that was from the same checkpoint. A checkpoint may be complete some milliseconds
+// before a task reports its counts there; if the task ends in between, these are the counts at the last boundary before.
+func (r *Report) At(operator string, checkpoint int64) OperatorReport {
+	counts, at := OperatorReport{Name: operator}, int64(-1)
+	for _, p := range r.Passed {
+		if p.Operator == operator && p.Lo <= checkpoint && p.Lo > at {
+			at = p.Lo
+			counts = OperatorReport{
+				Name: operator, In: p.Rows, Out: p.Out, Skipped: p.Skipped, Dead: p.Dead, Late: p.Late, Lost: p.Lost, Gaps: p.Gaps,
+			}
+		}
+	}
+	return counts
+}
+
+// Plus adds up counts, under the name of the second.
+func (o OperatorReport) Plus(b OperatorReport) OperatorReport {
+	return OperatorReport{
+		Name: b.Name, In: o.In + b.In, Out: o.Out + b.Out, Skipped: o.Skipped + b.Skipped, Dead: o.Dead + b.Dead,
+		Late: o.Late + b.Late, Lost: o.Lost + b.Lost, Gaps: o.Gaps + b.Gaps,
+	}
 }

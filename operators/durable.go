@@ -119,6 +119,14 @@ type Trimmer interface {
 	Trim(position []byte) error
 }
 
+// Undoer is a Committer that may have an output of which nothing can be undone, such as a pipe.
+type Undoer interface {
+	Committer
+	// Undoes reports whether Recover undoes what has been written since the last commit. Otherwise those rows come
+	// twice if another process goes on.
+	Undoes() bool
+}
+
 // Committer is a sink whose rows become visible once, epoch by epoch, whatever processes die. Its rows
 // are those of Process; epochs that have been committed are not given to it again. Without Recover it is
 // an ordinary sink, and Commit is not called.

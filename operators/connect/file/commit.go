@@ -102,7 +102,10 @@ func parseWitness(src []byte, kind byte) (witness, []byte, error) {
 	return x, src, nil
 }
 
-var _ operators.Committer = (*writer)(nil)
+var _ operators.Undoer = (*writer)(nil)
+
+// Undoes implements operators.Undoer.
+func (w *writer) Undoes() bool { return !w.stream }
 
 // Recover implements operators.Committer.
 func (w *writer) Recover(epoch int64, mark []byte) (int64, error) {

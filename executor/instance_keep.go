@@ -37,31 +37,38 @@ func (i *Instance) boundary(epoch int64) bool {
 	return every > 0 && epoch%every == 0
 }
 
-// pass says what the count of a source or sink is at the end of the epochs from lo to hi, from which who is
-// launched from a checkpoint between them goes on. That of a sink is in the report that makes the checkpoint complete.
-func (i *Instance) pass(operator string, lo, hi, rows int64) {
+// pass notes what the counts of an operator are at the end of every epoch from lo to hi.
+func (i *Instance) pass(o metaquery.OperatorReport, lo, hi int64) {
 	if hi < i.complete {
 		return
 	}
 	i.passed = slices.DeleteFunc(i.passed, func(p metaquery.Passed) bool {
-		return p.Operator == operator && p.Lo >= lo && p.Hi <= hi
+		return p.Operator == o.Name && p.Lo >= lo && p.Hi <= hi
 	})
-	i.passed = append(i.passed, metaquery.Passed{Operator: operator, Lo: lo, Hi: hi, Rows: rows})
+	i.passed = append(i.passed, metaquery.PassedOf(o, lo, hi))
 	i.changed()
+}
+
+// passEnd is for a node that has ended the epoch of mark m.
+func (i *Instance) passEnd(n *node, m operators.Mark) {
+	switch {
+	case m.End:
+		i.pass(n.counts(), m.Epoch, metaquery.LastEpoch)
+	case m.Stop || i.boundary(m.Epoch):
+		i.pass(n.counts(), m.Epoch, m.Epoch)
+	}
 }
 
 // passSource is for a source that has read the epoch of mark m.
 func (i *Instance) passSource(f *instanceFeed, m operators.Mark) {
-	rows := f.ctx.Counters.In.Load()
 	if m.Epoch > f.last && i.crossed(f.last, m.Epoch) {
-		i.pass(f.ctx.Op.Name, f.last, m.Epoch-1, rows-f.cut.Rows)
+		before := f.counts
+		before.Name = f.ctx.Op.Name
+		i.pass(before, f.last, m.Epoch-1)
 	}
-	switch {
-	case m.End:
-		i.pass(f.ctx.Op.Name, m.Epoch, metaquery.LastEpoch, rows)
-	case i.boundary(m.Epoch):
-		i.pass(f.ctx.Op.Name, m.Epoch, m.Epoch, rows)
-	}
+	n := i.task.sources[f.index]
+	f.counts = n.counts()
+	i.passEnd(n, m)
 }
 
 // mayBegin implements keeper: who has accepted a plan waits for the decision.
@@ -99,12 +106,14 @@ func (i *Instance) cross(n *node, next int64) error {
 	case !i.cfg.Off.On(protocol.Ranges):
 		hi = (n.epoch + every - 1) / every * every
 	}
+	i.pass(n.counts(), n.epoch, hi)
 	return i.snapshot(i.byNode[n], n.meta(), n.epoch, hi)
 }
 
 // ended implements keeper.
 func (i *Instance) ended(n *node, m operators.Mark) error {
 	last := m.End || m.Stop
+	i.passEnd(n, m)
 	if s := i.sink(n); s != nil {
 		if err := i.commit(s, m.Epoch, last); err != nil {
 			return n.fail(err)

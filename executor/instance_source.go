@@ -8,6 +8,7 @@ import (
 
 	"sluice/executor/state"
 	"sluice/internal/protocol"
+	"sluice/metaquery"
 	"sluice/operators"
 )
 
@@ -15,14 +16,15 @@ import (
 type instanceFeed struct {
 	*feed
 	logFile   state.SourceLog
-	last      int64           // epoch that was cut last
-	crossings []int64         // boundaries that have been crossed since the last complete checkpoint
-	pending   *operators.Mark // of an epoch that has been read and not logged yet
-	notLogged error           // why it could not be
-	places    []place         // where a source that keeps its rows stood behind epochs since the last complete checkpoint
-	stoppedAt int64           // the last epoch before a stop; 0: goes on
-	synced    int64           // when its log was brought to the disk for a sink, microseconds since 1970
-	pause     int64           // until when no epoch is cut if the clock is behind their numbers, microseconds since 1970
+	last      int64                    // epoch that was cut last
+	counts    metaquery.OperatorReport // at the end of that
+	crossings []int64                  // boundaries that have been crossed since the last complete checkpoint
+	pending   *operators.Mark          // of an epoch that has been read and not logged yet
+	notLogged error                    // why it could not be
+	places    []place                  // where a source that keeps its rows stood behind epochs since the last complete checkpoint
+	stoppedAt int64                    // the last epoch before a stop; 0: goes on
+	synced    int64                    // when its log was brought to the disk for a sink, microseconds since 1970
+	pause     int64                    // until when no epoch is cut if the clock is behind their numbers, microseconds since 1970
 }
 
 // place is where a source stands behind an epoch.

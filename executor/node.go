@@ -30,6 +30,7 @@ type node struct {
 	keeper    keeper // nil for a query without state
 	committed int64  // of a durable sink, the last epoch that is visible
 	before    int64  // of a durable sink, rows that were visible when it began
+	restored  int64  // rows that it had taken before its launch
 	over      bool   // the last epoch has ended
 	said      bool   // and all outputs know
 

@@ -164,5 +164,8 @@ func (r *Report) check() error {
 	for i := range r.Operators {
 		err = errors.Join(err, checkName("operator", r.Operators[i].Name))
 	}
+	for _, p := range r.Passed {
+		err = errors.Join(err, checkName("operator", p.Operator), checkNumbers("passed", p.Lo, p.Hi))
+	}
 	return err
 }

@@ -32,6 +32,7 @@ func toSchedulers() []*ToScheduler {
 			Vote: &Vote{Attempt: 4, Late: true, Error: "no"}, CaughtUp: true, Stopped: true, Trimmed: true,
 			Failure:   &Failure{Error: "line 3: bad", Input: true},
 			Operators: []OperatorReport{{Name: "late.1", In: 1, Out: 2, Skipped: 3, Dead: 4, Late: 5, Lost: 6, Gaps: 7}},
+			Base:      3, Passed: []Passed{{Operator: "late.1", Lo: 5, Hi: LastEpoch, Rows: 1, Out: 2, Skipped: 3, Dead: 4, Late: 5, Lost: 6, Gaps: 7}},
 			Watermark: -1 << 63, Backlog: 1, Retained: 2, Received: 3,
 		}},
 	}

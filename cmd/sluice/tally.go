@@ -11,9 +11,8 @@ import (
 	"sluice/scheduler"
 )
 
-// tally adds up what the tasks of a query report. The rows of sources and sinks count once, whatever is done
-// again after a failure (almost always those of sources: see passed); what is said of bad and late rows is that of all
-// generations.
+// tally adds up what the tasks of a query report. Rows count once, whatever is done again after a failure (almost always:
+// see metaquery.Report.At).
 type tally struct {
 	p *plan
 
@@ -24,10 +23,10 @@ type tally struct {
 
 // line is a task over its generations.
 type line struct {
-	gen   int64            // the last one
-	first int64            // the first one of this run
-	begun map[string]int64 // rows of sources, by operator, before what the last one counts
-	known map[string]int64 // rows of sinks that had been written before this run
+	gen   int64                               // the last one
+	first int64                               // the first one of this run
+	begun map[string]metaquery.OperatorReport // rows of operators before what the last one counts
+	known map[string]int64                    // rows of sinks that had been written before this run
 }
 
 func newTally(p *plan) *tally {
@@ -48,13 +47,13 @@ func (t *tally) report(_ scheduler.WorkerID, r *metaquery.Report) {
 func (t *tally) follow(r *metaquery.Report) {
 	l := t.lines[r.From.Task]
 	if l == nil {
-		l = &line{gen: r.From.Gen, first: r.From.Gen, begun: map[string]int64{}, known: map[string]int64{}}
+		l = &line{gen: r.From.Gen, first: r.From.Gen, begun: map[string]metaquery.OperatorReport{}, known: map[string]int64{}}
 		t.lines[r.From.Task] = l
 	}
 	if r.From.Gen > l.gen {
 		before := t.last[metaquery.TaskID{Task: r.From.Task, Gen: l.gen}]
 		for _, o := range r.Operators {
-			l.begun[o.Name] += passed(before.Passed, o.Name, r.Base)
+			l.begun[o.Name] = l.begun[o.Name].Plus(before.At(o.Name, r.Base))
 		}
 		l.gen = r.From.Gen
 	}
@@ -65,26 +64,22 @@ func (t *tally) follow(r *metaquery.Report) {
 	}
 }
 
-// passed is what the count of an operator was at a checkpoint. Without any boundary since its launch nothing
-// counts: that was from the same checkpoint. A checkpoint may be complete some milliseconds before a source reports
-// its count there; if the source fails in between, this is the count at the last boundary before.
-func passed(list []metaquery.Passed, operator string, checkpoint int64) int64 {
-	rows := int64(0)
-	for _, p := range list {
-		if p.Operator == operator && p.Lo <= checkpoint {
-			rows = max(rows, p.Rows)
-		}
-	}
-	return rows
-}
-
-// once adds the rows of sources and sinks to sums, each counted once.
+// once adds the rows of all operators to sums, each counted once. A sink says how many it had written before.
 func (t *tally) once(sums map[string]*executor.OperatorStats) {
 	for task, l := range t.lines {
 		for _, o := range t.last[metaquery.TaskID{Task: task, Gen: l.gen}].Operators {
 			s := sums[o.Name]
-			s.In += l.begun[o.Name] + o.In
-			s.Out += o.Before + o.Out - l.known[o.Name]
+			if s == nil {
+				s = &executor.OperatorStats{}
+				sums[o.Name] = s
+			}
+			all := l.begun[o.Name].Plus(o)
+			if op := t.p.tasks.Graph.Operator(o.Name); op != nil && op.Desc.Sink() {
+				all.Out = o.Before + o.Out - l.known[o.Name]
+			}
+			s.In, s.Out = s.In+all.In, s.Out+all.Out
+			s.Skipped, s.Dead = s.Skipped+all.Skipped, s.Dead+all.Dead
+			s.Late, s.Lost, s.Gaps = s.Late+all.Late, s.Lost+all.Lost, s.Gaps+all.Gaps
 		}
 	}
 }
@@ -94,19 +89,8 @@ func (t *tally) stats() executor.Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	sums := map[string]*executor.OperatorStats{}
-	var stats executor.Stats
-	for _, r := range t.last {
-		for _, o := range r.Operators {
-			s := sums[o.Name]
-			if s == nil {
-				s = &executor.OperatorStats{}
-				sums[o.Name] = s
-			}
-			s.Skipped, s.Dead = s.Skipped+o.Skipped, s.Dead+o.Dead
-			s.Late, s.Lost, s.Gaps = s.Late+o.Late, s.Lost+o.Lost, s.Gaps+o.Gaps
-		}
-	}
 	t.once(sums)
+	var stats executor.Stats
 	for _, op := range t.p.tasks.Graph.Operators {
 		if s := sums[op.Name]; s != nil {
 			s.Op = op

@@ -278,7 +278,7 @@ func (q *query) runOn(a *attempt, c *Compiled) error {
 		Store: a.core, Transport: q.r.s.o.Transport, Listen: a.place.Listen, Cluster: a.place.Cluster, Stop: q.listen(),
 		Requests: q.requests, Observer: q.watch.observer(),
 	}
-	q.watch.begin(c.Config.Query, c.Config.Checkpoints, a.saved)
+	q.watch.begin(c.Config.Query, a.saved)
 	q.rests = false
 	outcome, err := shell.Run(q.ctx, o)
 	q.mu.Lock()

@@ -56,14 +56,14 @@ func (w *watch) inherit(from *watch) {
 }
 
 // begin notes that the query is about to run.
-func (w *watch) begin(p *dataflow.Physical, checkpoints bool, saved *scheduler.Record) {
+func (w *watch) begin(p *dataflow.Physical, saved *scheduler.Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if saved != nil {
 		w.settings = settingsOf(saved)
 	}
 	w.physical, w.running, w.seen, w.status = p, false, map[string]bool{}, nil
-	w.of(p, checkpoints)
+	w.of(p)
 }
 
 // begun tells whether something of the query runs.
@@ -211,6 +211,7 @@ func (w *watch) operators() []api.Operator {
 // passedOver tells, as alerts, which rows the query has not worked on.
 func (w *watch) passedOver() {
 	w.mu.Lock()
+	w.ended = true
 	list := w.operators()
 	w.mu.Unlock()
 	for _, o := range list {

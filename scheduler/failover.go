@@ -54,9 +54,10 @@ func (c *Core) end(t *task) {
 }
 
 // lose does what a restart without checkpoints makes necessary. A task with state that starts again
-// behind epoch 0 gives other rows than it did, so all that reads from it has to forget what it got.
+// behind epoch 0 gives other rows than it did, so all that reads from it has to forget what it got. A new term that has
+// not heard of all that runs leaves that for endCollecting: it does not know yet whether a copy still has the state.
 func (c *Core) lose(t *task) {
-	if c.cfg.Checkpoints || c.rec.Checkpoint == 0 || !t.stateful || c.copyRuns(t) {
+	if c.collecting || c.cfg.Checkpoints || c.rec.Checkpoint == 0 || !t.stateful || c.copyRuns(t) {
 		return
 	}
 	c.noteLoss(t)

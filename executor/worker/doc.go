@@ -9,7 +9,8 @@ Package worker is the shell that hosts instances of tasks in a process.
 # What it does
 
 A worker connects to the scheduler and says Hello until it is given a Deploy. It compiles the query of
-that, listens for data, and from then on says every 200 ms that it is alive, where it listens and what
+that and listens for data. If it cannot, its Hello says why, and whether no other worker could either (EverywhereError).
+From then on it says every 200 ms that it is alive, where it listens and what
 runs there. It does what the scheduler says: launches tasks, hands orders to them, ends them. It says
 what they report when they have changed, at most every 5 ms, and twice a second anyway. All of these
 messages are states (package metaquery), so nobody minds when one is lost. What a scheduler of another release says

@@ -466,9 +466,15 @@ func TestEnds(t *testing.T) {
 	over = r.start(t.Context(), "bad", 0)
 	r.wait("hello", func() bool { return r.hello["bad"].Worker != "" })
 	r.deploy("bad")
-	r.wait("error", func() bool { return r.hello["bad"].Error == "no such rule" })
+	r.wait("error", func() bool { return r.hello["bad"].Error == "no such rule" && !r.hello["bad"].Final })
 	r.run("bad", "out", 1)
 	r.stop("bad", over)
+	r.compile = fmt.Errorf("compiling: %w", &EverywhereError{errors.New("no spec")})
+	over = r.start(t.Context(), "worse", 0)
+	r.wait("hello", func() bool { return r.hello["worse"].Worker != "" })
+	r.deploy("worse")
+	r.wait("error", func() bool { return r.hello["worse"].Error == "compiling: no spec" && r.hello["worse"].Final })
+	r.stop("worse", over)
 }
 
 // TestAnotherRelease: a scheduler of another release is not obeyed, and what it says is no sign of life. The worker says why

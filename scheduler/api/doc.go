@@ -12,8 +12,8 @@ of it with the routes; GET /api/v1/openapi.json gives it to clients.
 
 # Requests
 
-A body is one value of JSON, said to be application/json, without unknown fields; it and the header are
-bounded, and numbers that are given are never taken for ones that are missing. With tokens (Auth) each request but those for the
+A body is one value of JSON, said to be application/json, without unknown fields; nor may the address have unknown parameters.
+Body and header are bounded, and numbers that are given are never taken for ones that are missing. With tokens (Auth) each request but those for the
 health, the sign of life and the description needs one:
 "Authorization: Bearer TOKEN". Requests that come from pages of other sites are refused; without tokens so are
 those to a host that is neither localhost nor an IP address.
@@ -35,7 +35,7 @@ one request's, which is answered with the code internal.
 GET /events and /queries/NAME/events send events as they happen (server-sent events): id, event and data, an
 Event. Without more they begin with the next one; the header Last-Event-ID, or the parameter after, names the
 event after which to begin, 0 the oldest that is kept. The last 4096 are kept, those of the leader that has
-been asked and those that it has found of earlier ones; a comment says when some in between may be gone. Ids grow, over terms
+been asked and those that it has found of earlier ones; an event "gap" says when some in between may be gone. Ids grow, over terms
 too. The stream ends when another scheduler leads, and with the parameter follow=false at the last event that there is.
 
 # Metrics

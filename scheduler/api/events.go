@@ -40,6 +40,9 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) error {
 	if s.last == "" {
 		s.last = r.URL.Query().Get("after")
 	}
+	if err := s.ring.check(s.last); err != nil {
+		return err
+	}
 	if s.last == "" && follow {
 		s.last = s.ring.Last()
 	}
@@ -71,7 +74,10 @@ func (s *stream) run(gone, lead <-chan struct{}) {
 	for {
 		list, more, missed := s.ring.After(s.last)
 		if missed {
-			text = append(text, ": some events are gone\n\n"...)
+			text = appendEvent(text, Event{
+				ID: s.last, Type: EventGap, Time: time.Now().UTC(), Query: s.query,
+				Text: fmt.Sprintf("some of the events between %s and %s may be gone", s.last, list[0].ID),
+			})
 		}
 		for _, e := range list {
 			s.last = e.ID

@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"net/url"
 	"path"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
+	"sluice/dataflow"
 	"sluice/specs/xmlspec"
 )
 
@@ -50,23 +54,27 @@ type route struct {
 	open         bool // needs no token
 	anywhere     bool // answered by a scheduler that does not lead too
 	limit        int64
+	params       []string // that the address may have behind "?"
 	serve        func(h *handler, w http.ResponseWriter, r *http.Request) error
 }
+
+// eventParams are those of streams of events.
+var eventParams = []string{"after", "follow"}
 
 // routes are all routes; openapi.json describes them.
 var routes = []route{
 	{method: "POST", path: "/queries", limit: maxSubmission, serve: (*handler).submit},
 	{method: "GET", path: "/queries", serve: (*handler).list},
 	{method: "GET", path: "/queries/{name}", serve: (*handler).show},
-	{method: "PUT", path: "/queries/{name}", limit: maxSubmission, serve: (*handler).replace},
+	{method: "PUT", path: "/queries/{name}", limit: maxSubmission, params: []string{"allowDrop"}, serve: (*handler).replace},
 	{method: "DELETE", path: "/queries/{name}", serve: (*handler).cancel},
 	{method: "GET", path: "/queries/{name}/submission", serve: (*handler).submission},
 	{method: "POST", path: "/queries/{name}/drain", serve: (*handler).drain},
 	{method: "POST", path: "/queries/{name}/stop", serve: (*handler).stop},
 	{method: "POST", path: "/queries/{name}/resume", serve: (*handler).resume},
 	{method: "POST", path: "/queries/{name}/set", serve: (*handler).set},
-	{method: "GET", path: "/queries/{name}/events", serve: (*handler).events},
-	{method: "GET", path: "/events", serve: (*handler).events},
+	{method: "GET", path: "/queries/{name}/events", params: eventParams, serve: (*handler).events},
+	{method: "GET", path: "/events", params: eventParams, serve: (*handler).events},
 	{method: "GET", path: "/rules", anywhere: true, serve: (*handler).rules},
 	{method: "GET", path: "/rules/{name}", anywhere: true, serve: (*handler).rule},
 	{method: "GET", path: "/health", open: true, anywhere: true, serve: (*handler).health},
@@ -175,6 +183,9 @@ func (h *handler) pass(rt route, w *response, r *http.Request) error {
 		}
 		return err
 	}
+	if err := rt.checkParams(r); err != nil {
+		return err
+	}
 	if !rt.anywhere && h.b.Lead() == nil {
 		return h.redirect(w, r)
 	}
@@ -184,6 +195,28 @@ func (h *handler) pass(rt route, w *response, r *http.Request) error {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
 	return rt.serve(h, w, r)
+}
+
+// checkParams refuses parameters that a route does not have, as bodies are refused with fields that are not known.
+func (rt *route) checkParams(r *http.Request) *Error {
+	if rt.method == "" {
+		return nil // no route of the API
+	}
+	given, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return Errorf(BadRequest, "the parameters of the address cannot be read: %v", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		switch {
+		case !slices.Contains(rt.params, name):
+			return Errorf(BadRequest, "%s", dataflow.Diagnostic{
+				Message: fmt.Sprintf("%s %s has no parameter %q", rt.method, r.URL.Path, name), Suggestion: dataflow.Nearest(name, rt.params),
+			})
+		case len(given[name]) > 1:
+			return Errorf(BadRequest, "the parameter %s is given %d times", name, len(given[name]))
+		}
+	}
+	return nil
 }
 
 // redirect sends a request to the leader.

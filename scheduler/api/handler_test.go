@@ -386,7 +386,10 @@ func TestStandby(t *testing.T) {
 	}
 	b.leader = "https://other:1/"
 	for _, r := range routes {
-		path := Prefix + strings.Replace(r.path, "{name}", "partition", 1) + "?a=b"
+		path := Prefix + strings.Replace(r.path, "{name}", "partition", 1)
+		if len(r.params) > 0 {
+			path += "?" + r.params[0] + "=true"
+		}
 		status, text := request(t, r.method, url+path, "")
 		switch {
 		case r.anywhere && status != http.StatusOK:
@@ -439,8 +442,8 @@ func ids(t *testing.T, from io.Reader, n int) string {
 		if strings.HasPrefix(lines.Text(), "event: ") {
 			list = append(list, id)
 		}
-		if strings.Contains(lines.Text(), "some events are gone") {
-			list = append(list, "gap")
+		if lines.Text() == "event: gap" {
+			list[len(list)-1] = "gap:" + list[len(list)-1]
 		}
 	}
 	return strings.Join(list, " ")
@@ -469,15 +472,23 @@ func TestEvents(t *testing.T) {
 	}
 	for _, c := range []struct{ path, last, want string }{
 		{"/events", "3-4", "3-5 3-6"}, {"/events?after=3-3", "", "3-4 3-5 3-6"}, {"/queries/q/events", "3-0", "3-1 3-3 3-5"},
-		{"/events", "2-77", "gap 3-1 3-2 3-3"}, {"/events?after=0", "", "gap 3-1"}, {"/events", "nonsense", "gap 3-1 3-2"},
+		{"/events", "2-77", "gap:2-77 3-1 3-2 3-3"}, {"/events?after=0", "", "3-1"}, {"/events", "0", "3-1 3-2"},
 	} {
 		if got := ids(t, open(c.path, c.last).Body, len(strings.Fields(c.want))); got != c.want {
 			t.Errorf("%s after %q: %s, want %s", c.path, c.last, got, c.want)
 		}
 	}
-	for path, want := range map[string]string{"/events?follow=false": "gap 3-1 3-2 3-3 3-4 3-5 3-6", "/queries/q/events?follow=false&after=3-2": "3-3 3-5"} {
+	for path, want := range map[string]string{"/events?follow=false": "3-1 3-2 3-3 3-4 3-5 3-6", "/queries/q/events?follow=false&after=3-2": "3-3 3-5"} {
 		if got := ids(t, open(path, "").Body, 99); got != want { // it ends by itself
 			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	for _, bad := range []string{"nonsense", "3", "3-", "-1", "3-x", "3-7", "4-0", "-3--1", "99-99"} {
+		a := open("/events", bad)
+		text, err := io.ReadAll(a.Body)
+		status, other := request(t, "GET", url+Prefix+"/queries/q/events?after="+bad, "")
+		if err != nil || a.StatusCode != http.StatusBadRequest || status != a.StatusCode || other != string(text) {
+			t.Errorf("after %s: %d: %s; %d: %s; error %v", bad, a.StatusCode, text, status, other, err)
 		}
 	}
 	live := open("/events", "")
@@ -489,6 +500,25 @@ func TestEvents(t *testing.T) {
 	close(*lead)
 	if text, err := io.ReadAll(live.Body); err != nil || len(text) > 100 {
 		t.Errorf("%q, error %v", text, err)
+	}
+}
+
+// TestParams: parameters that a route does not have, or that come twice, are refused, also by a scheduler that would send
+// the call on.
+func TestParams(t *testing.T) {
+	b := newFake()
+	url := serve(t, b)
+	for range 2 {
+		for path, want := range map[string]string{
+			"/queries?foo=1": `has no parameter \"foo\"`, "/events?aftr=1-5": `did you mean`, "/queries/q/events?after=0&after=1": "given 2 times",
+			"/queries/q?follow=false": "no parameter", "/health?x": "no parameter", "/rules?%zz": "cannot be read",
+		} {
+			status, text := request(t, "GET", url+Prefix+path, "")
+			if status != http.StatusBadRequest || !strings.Contains(text, want) || !strings.Contains(text, string(BadRequest)) {
+				t.Errorf("%s: %d: %s", path, status, text)
+			}
+		}
+		b.lead.Store(nil)
 	}
 }
 
@@ -536,5 +566,10 @@ func TestRing(t *testing.T) {
 	<-more
 	if list, _, missed := r.After(list[len(list)-1].ID); len(list) != 1 || list[0].ID != "3-1" || !missed {
 		t.Errorf("%+v, missed %v", list, missed)
+	}
+	for _, first := range []string{"", "0"} {
+		if list, _, missed := r.After(first); len(list) < ringSize/2 || missed {
+			t.Errorf("after %q: %d events, missed %v", first, len(list), missed)
+		}
 	}
 }

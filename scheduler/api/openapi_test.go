@@ -84,6 +84,15 @@ func TestOpenAPIRoutes(t *testing.T) {
 		if named != strings.Contains(r.path, "{name}") {
 			t.Errorf("%s: parameter name described %v", name, named)
 		}
+		var params []string
+		for _, p := range op.Parameters {
+			if p.In == "query" {
+				params = append(params, p.Name)
+			}
+		}
+		if !slices.Equal(params, r.params) {
+			t.Errorf("%s: parameters %q, described %q", name, r.params, params)
+		}
 	}
 	for name := range described {
 		t.Errorf("%s is described, and there is no such route", name)

@@ -46,8 +46,8 @@ func (r *Ring) Restore(list []Event) {
 		}
 	}
 	slices.SortStableFunc(r.list, func(a, b Event) int {
-		t, n := parseID(a.ID)
-		u, m := parseID(b.ID)
+		t, n, _ := parseID(a.ID)
+		u, m, _ := parseID(b.ID)
 		return cmp.Or(cmp.Compare(t, u), cmp.Compare(n, m))
 	})
 	r.list = slices.Clone(r.list[max(0, len(r.list)-ringSize):])
@@ -68,21 +68,21 @@ func (r *Ring) Add(e Event) Event {
 	return e
 }
 
-// After gives the events after an id, and a channel that is closed when there are more. Missed says that
-// some of them are no longer there, as after a change of the leader.
+// After gives the events after an id, all that are kept if it is "" or 0, and a channel that is closed when there are more.
+// Missed says that some behind the id may not be there any more, as after a change of the leader.
 func (r *Ring) After(id string) (list []Event, more <-chan struct{}, missed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	term, n := parseID(id)
+	term, n, _ := parseID(id)
 	for i, e := range r.list {
-		t, m := parseID(e.ID)
+		t, m, _ := parseID(e.ID)
 		if t > term || t == term && m > n {
 			list = append(list, r.list[i:]...)
 			break
 		}
 	}
-	if len(list) > 0 {
-		t, m := parseID(list[0].ID)
+	if len(list) > 0 && term > 0 {
+		t, m, _ := parseID(list[0].ID)
 		missed = t != term || m != n+1
 	}
 	return list, r.added, missed
@@ -95,13 +95,27 @@ func (r *Ring) Last() string {
 	return fmt.Sprintf("%d-%d", r.term, r.next)
 }
 
-// parseID takes an id apart; anything else is before all events.
-func parseID(id string) (term, n int64) {
-	a, b, ok := strings.Cut(id, "-")
-	term, err := strconv.ParseInt(a, 10, 64)
-	n, err2 := strconv.ParseInt(b, 10, 64)
-	if !ok || err != nil || err2 != nil {
-		return 0, 0
+// check refuses what is no id of an event that there has been. "" and 0 are before all of them.
+func (r *Ring) check(id string) *Error {
+	term, n, ok := parseID(id)
+	if !ok {
+		return Errorf(BadRequest, "%q is no id of an event, such as 3-17, nor 0 for the oldest that is kept", id)
 	}
-	return term, n
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if term > r.term || term == r.term && n > r.next {
+		return Errorf(BadRequest, "there has been no event %s; the last one is %d-%d", id, r.term, r.next)
+	}
+	return nil
+}
+
+// parseID takes an id apart. "" and 0 are before all others.
+func parseID(id string) (term, n int64, ok bool) {
+	if id == "" || id == "0" {
+		return 0, 0, true
+	}
+	a, b, _ := strings.Cut(id, "-")
+	t, err := strconv.ParseUint(a, 10, 63)
+	m, err2 := strconv.ParseUint(b, 10, 63)
+	return int64(t), int64(m), err == nil && err2 == nil
 }

@@ -106,8 +106,7 @@ type Task struct {
 	Received    int64  `json:"received"`        // rows from other processes
 }
 
-// Operator counts rows of an operator. Those of sources and sinks count once; what others have done again counts
-// again.
+// Operator counts rows of an operator. They count once, whatever has been worked on again.
 type Operator struct {
 	Name    string `json:"name"`
 	Type    string `json:"type"`
@@ -203,13 +202,14 @@ const (
 	EventEdit       = "edit"
 	EventStopped    = "stopped"
 	EventResumed    = "resumed"
+	EventGap        = "gap" // in a stream: some of those behind the one with its id may be gone
 )
 
 // EventTypes are all types of events.
 var EventTypes = []string{
 	EventSubmitted, EventStarted, EventLaunched, EventFailed, EventFailover, EventCheckpoint, EventChange,
 	EventAlert, EventFinished, EventCancelled, EventLeader, EventEdit,
-	EventStopped, EventResumed,
+	EventStopped, EventResumed, EventGap,
 }
 
 // Event is something that has happened.

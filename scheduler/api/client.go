@@ -83,12 +83,34 @@ func (c *Client) send(ctx context.Context, method, path string, in any, after st
 		return nil, err
 	}
 	for i, at := range c.addresses {
-		resp, err := c.sendTo(ctx, at.String(), method, path, text, after)
+		resp, err := c.sendAgain(ctx, at.String(), method, path, text, after)
 		if err == nil || !unreached(err) || ctx.Err() != nil || i == len(c.addresses)-1 {
 			return resp, err
 		}
 	}
 	return nil, errors.New("there is no address of a scheduler")
+}
+
+// How often, and after which pause, a scheduler is called again that has sent the call on to one that is not there: the leader
+// that has just ended, while the next one does not lead yet.
+const (
+	mostAgain  = 2
+	againPause = 250 * time.Millisecond
+)
+
+// sendAgain sends a request to one scheduler, and again if the leader that this names cannot be reached.
+func (c *Client) sendAgain(ctx context.Context, at, method, path string, text []byte, after string) (*http.Response, error) {
+	for again := 0; ; again++ {
+		resp, err := c.sendTo(ctx, at, method, path, text, after)
+		if err == nil || again == mostAgain || !unreached(err) || !sentOn(err, at) {
+			return resp, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(againPause):
+		}
+	}
 }
 
 // sendTo sends a request to one scheduler. text is its body, nil for none.

@@ -135,7 +135,22 @@ func (c *Client) callError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); ctx.Err() != nil && cause != nil {
 		err = cause
 	}
-	return fmt.Errorf("no scheduler answers at %s: %w", at, err)
+	return &silence{at, err}
+}
+
+// silence says that nobody answers at an address.
+type silence struct {
+	at  string
+	err error
+}
+
+func (e *silence) Error() string { return fmt.Sprintf("no scheduler answers at %s: %v", e.at, e.err) }
+func (e *silence) Unwrap() error { return e.err }
+
+// sentOn tells whether it was another scheduler than the one at an address that did not answer.
+func sentOn(err error, at string) bool {
+	var e *silence
+	return errors.As(err, &e) && !strings.HasPrefix(at+"/", e.at+"/")
 }
 
 // silentError is the cause of the end of a call that takes too long.

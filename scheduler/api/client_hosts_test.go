@@ -171,6 +171,33 @@ func TestClientNextAddress(t *testing.T) {
 	}
 }
 
+// TestClientLeaderGone: a scheduler that still names a leader which has just ended is asked again.
+func TestClientLeaderGone(t *testing.T) {
+	gone, s, _ := scheduler(t, false, http.StatusOK, nil)
+	s.Close()
+	leads, _, _ := scheduler(t, false, http.StatusOK, nil)
+	calls, old := atomic.Int64{}, int64(2)
+	standby, _, _ := scheduler(t, false, http.StatusTemporaryRedirect, func(r *http.Request) string {
+		if calls.Add(1) <= old {
+			return "http://" + gone + r.URL.RequestURI()
+		}
+		return "http://" + leads + r.URL.RequestURI()
+	})
+	client, err := api.NewClient("http://"+standby, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Do(t.Context(), http.MethodPost, "/queries/q/stop", nil, nil); err != nil || calls.Load() != 3 {
+		t.Errorf("error %v after %d calls", err, calls.Load())
+	}
+	calls.Store(0)
+	old = 99
+	err = client.Do(t.Context(), http.MethodPost, "/queries/q/stop", nil, nil)
+	if want := "no scheduler answers at http://" + gone + ": "; err == nil || !strings.HasPrefix(err.Error(), want) || calls.Load() != 3 {
+		t.Errorf("error %v after %d calls", err, calls.Load())
+	}
+}
+
 // TestClientNames: names that would make the path of a call another one are names of no query.
 func TestClientNames(t *testing.T) {
 	there, _, token := scheduler(t, false, http.StatusOK, nil)

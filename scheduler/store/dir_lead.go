@@ -13,6 +13,7 @@ import (
 
 const (
 	leadPause  = 50 * time.Millisecond  // between two attempts to lead
+	leaveTime  = time.Second            // for the address of a leader that leads no longer to be removed
 	watchPause = 100 * time.Millisecond // between two looks whether the leader's file is still there
 )
 
@@ -84,7 +85,7 @@ func (d *dirStore) beginTerm(ctx context.Context, file *os.File, about []byte) (
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("store: %s: %w", d.root, err), file.Close())
 	}
-	l := &dirLeadership{d: d, file: file, term: term + 1, lost: make(chan struct{}), resigned: make(chan struct{})}
+	l := &dirLeadership{d: d, file: file, term: term + 1, lost: make(chan struct{}), gone: make(chan struct{}), resigned: make(chan struct{})}
 	d.leaders.Add(1)
 	go l.watch()
 	return l, nil
@@ -135,13 +136,16 @@ type dirLeadership struct {
 	resigned   chan struct{}
 	resignOnce sync.Once
 	lost       chan struct{} // closed by watch, which ends then
+	gone       chan struct{} // closed when the file is no longer locked
 }
 
 // watch closes lost when the leader's file has gone, and then lets go of it.
 func (l *dirLeadership) watch() {
 	defer l.d.leaders.Done()
 	// The lock is released after lost is closed, so that nobody leads before.
+	defer close(l.gone)
 	defer l.file.Close()
+	defer l.forgetAbout()
 	defer close(l.lost)
 	ticker := time.NewTicker(watchPause)
 	defer ticker.Stop()
@@ -153,6 +157,21 @@ func (l *dirLeadership) watch() {
 		case <-l.d.closed:
 			return
 		}
+	}
+}
+
+// forgetAbout removes where this leader is found, so that nobody looks for it there while the next one has the lock and has
+// not said yet where it is. If that fails some calls go to the old address for a moment.
+func (l *dirLeadership) forgetAbout() {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+	defer cancel()
+	unlock, err := l.d.hold(ctx)
+	if err != nil {
+		return
+	}
+	defer unlock()
+	if term, _, err := readVersioned(l.d.in(dirTerm)); err == nil && term == l.term {
+		_ = l.d.write(l.d.in(dirTerm), seal(strconv.FormatInt(term, 10), nil))
 	}
 }
 
@@ -168,7 +187,7 @@ func (l *dirLeadership) Store() Store { return &dirFenced{l.d, &dirFence{l}} }
 // Resign implements Leadership.
 func (l *dirLeadership) Resign() error {
 	l.resignOnce.Do(func() { close(l.resigned) })
-	<-l.lost
+	<-l.gone
 	return nil
 }
 

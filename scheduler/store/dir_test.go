@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +25,44 @@ func openDir(t *testing.T, dir string) store.Store {
 		}
 	})
 	return s
+}
+
+// TestLeaderResigned: while the next leader has the lock and has not said yet where it is, nobody is sent to the last one.
+func TestLeaderResigned(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	dir := t.TempDir()
+	s := openDir(t, dir)
+	first, err := s.Lead(ctx, []byte("http://first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if about, err := s.Leader(ctx); string(about) != "http://first" || err != nil {
+		t.Fatalf("%q, error %v", about, err)
+	}
+	if err := first.Resign(); err != nil {
+		t.Fatal(err)
+	}
+	var file *os.File
+	for locked := false; !locked && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		if file, err = os.OpenFile(filepath.Join(dir, "leader"), os.O_RDWR, 0); err != nil {
+			t.Fatal(err)
+		}
+		if locked = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil; !locked {
+			file.Close()
+		}
+	}
+	if about, err := s.Leader(ctx); len(about) > 0 || err != nil {
+		t.Errorf("%q, error %v", about, err)
+	}
+	file.Close()
+	second, err := s.Lead(ctx, []byte("http://second"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if about, err := s.Leader(ctx); string(about) != "http://second" || err != nil || second.Term() != first.Term()+1 {
+		t.Errorf("%q, term %d after %d, error %v", about, second.Term(), first.Term(), err)
+	}
 }
 
 // TestLeaderFileGone: a leader whose file was removed or replaced stops, and cannot write once another leads.

@@ -255,6 +255,7 @@ func quarter(window int64) int64 { return max(1, window/4) }
 // Tick tells the time, in microseconds. What has not been answered for a while is said again.
 func (s *Sender) Tick(now int64) {
 	s.now = now
+	s.shelf.again()
 	switch {
 	case !s.connected:
 	case !s.running:

@@ -3,6 +3,7 @@ package channel
 import (
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,7 @@ const (
 // a file of its own, that has no name any more. Frames that the disk does not take stay in memory.
 type Retention struct {
 	memory  int64 // budget in bytes
-	dir     string
+	create  func() (SpillFile, error)
 	batch   int64
 	used    atomic.Int64 // bytes in memory
 	spilled atomic.Int64 // bytes on disk
@@ -34,7 +35,35 @@ type Retention struct {
 // NewRetention makes a budget of memory bytes. spillDir is a folder for temporary files; "" keeps all in
 // memory, whatever the budget.
 func NewRetention(memory int64, spillDir string) *Retention {
-	return &Retention{memory: memory, dir: spillDir, batch: max(1, min(spillBatch, memory/8))}
+	if spillDir == "" {
+		return NewRetentionIn(memory, nil)
+	}
+	return NewRetentionIn(memory, func() (SpillFile, error) { return createSpill(spillDir) })
+}
+
+// NewRetentionIn is NewRetention with files that create makes, such as those of a simulated disk; nil keeps all in memory.
+func NewRetentionIn(memory int64, create func() (SpillFile, error)) *Retention {
+	return &Retention{memory: memory, create: create, batch: max(1, min(spillBatch, memory/8))}
+}
+
+// SpillFile is a file that is of no use to anybody else and is gone when it is closed. It is used by one goroutine.
+type SpillFile interface {
+	io.WriterAt
+	io.ReaderAt
+	io.Closer
+}
+
+// createSpill makes a file that has no name any more.
+func createSpill(dir string) (SpillFile, error) {
+	f, err := os.CreateTemp(dir, "retained-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // Memory is how many bytes are retained in memory.
@@ -72,7 +101,7 @@ type frame struct {
 
 // segment is a file with frames in the order of the stream.
 type segment struct {
-	file *os.File
+	file SpillFile
 	size int64
 	live int // frames in it that are retained
 }
@@ -98,7 +127,14 @@ func (s *shelf) add(end Position, msg []byte) {
 	s.bytes += n
 	s.memory += n
 	s.store.used.Add(n)
-	if s.store.dir != "" && s.store.used.Load() > s.store.memory && s.memory >= s.store.batch {
+	if s.store.create != nil && s.store.used.Load() > s.store.memory && s.memory >= s.store.batch {
+		s.store.setErr(s.spill())
+	}
+}
+
+// again tries to spill after the disk took nothing: sources brake until it does, so perhaps nothing is added any more.
+func (s *shelf) again() {
+	if s.store.Full() && s.disk < len(s.frames) {
 		s.store.setErr(s.spill())
 	}
 }
@@ -191,12 +227,8 @@ func (s *shelf) segment() (*segment, error) {
 	if s.last != nil && s.last.size < segmentSize {
 		return s.last, nil
 	}
-	f, err := os.CreateTemp(s.store.dir, "retained-*")
+	f, err := s.store.create()
 	if err != nil {
-		return nil, fmt.Errorf("retained rows stay in memory: %w", err)
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		f.Close()
 		return nil, fmt.Errorf("retained rows stay in memory: %w", err)
 	}
 	s.last = &segment{file: f}

@@ -69,7 +69,7 @@ func TestSegments(t *testing.T) {
 	var files []*os.File
 	for e := int64(1); e <= 12; e++ {
 		s.add(After(e), msg)
-		if f := s.frames[len(s.frames)-1].file.file; len(files) == 0 || files[len(files)-1] != f {
+		if f := s.frames[len(s.frames)-1].file.file.(*os.File); len(files) == 0 || files[len(files)-1] != f {
 			files = append(files, f)
 		}
 	}
@@ -117,6 +117,19 @@ func TestDiskThatFails(t *testing.T) {
 		t.Errorf("pressure %v, error %v, %d bytes spilled", s.Pressure(), store.Err(), store.Spilled())
 	}
 
+	// No more rows come, since sources brake: the time alone lets it be tried again.
+	full := NewRetention(10_000, filepath.Join(dir, "gone"))
+	braked := filled(t, full, 50)
+	if err := os.Mkdir(filepath.Join(dir, "gone"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if !braked.Pressure() {
+		t.Error("no pressure from a disk that takes nothing")
+	}
+	if braked.Tick(1); braked.Pressure() || full.Spilled() == 0 {
+		t.Errorf("pressure %v after the disk has taken %d bytes", braked.Pressure(), full.Spilled())
+	}
+
 	// A segment whose file takes nothing any more.
 	s.shelf.last.file.Close()
 	before := s.shelf.disk
@@ -133,7 +146,7 @@ func TestRowsLostOnDisk(t *testing.T) {
 		"a cut file":       func(f *os.File) error { return f.Truncate(50) },
 	} {
 		s := filled(t, NewRetention(0, t.TempDir()), 3)
-		if err := damage(s.shelf.frames[0].file.file); err != nil {
+		if err := damage(s.shelf.frames[0].file.file.(*os.File)); err != nil {
 			t.Fatal(err)
 		}
 		p := &pair{s: s, r: receiver(two, After(0), 0)}

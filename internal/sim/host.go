@@ -52,7 +52,8 @@ func (h *host) begin() {
 	w := h.worker.world
 	task, err := executor.NewInstance(executor.InstanceConfig{
 		Query: w.query, Task: h.spec, Launch: h.launch, Store: w.disk.open(h.worker), Env: h,
-		Build: h.build, OpenSource: h.openSource, Limits: w.plan.Limits, Off: w.plan.Off,
+		Retention: h.worker.retained,
+		Build:     h.build, OpenSource: h.openSource, Limits: w.plan.Limits, Off: w.plan.Off,
 	})
 	if h.gone() {
 		return

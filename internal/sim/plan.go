@@ -27,6 +27,7 @@ type plan struct {
 	NoCheckpoints       bool    // what has state restarts empty
 	SingleFile          float64 // chance of a sink to be one file
 	Limits              executor.Limits
+	Memory              int64 // of a worker for retained rows, what is more is spilled; 0: it is not bounded
 	Sets                int   // changes of conditions
 	Needs               bool  // operators need resources
 	Endless             bool  // inputs end only when they are told to stop
@@ -44,6 +45,7 @@ type plan struct {
 	Takeover   int64 // most time without a scheduler
 	Notice     int64 // most time until the end of a worker is noticed
 	KillDelay  int64
+	Quiet      int64 // after which tasks are moved to workers that have less to do; below 0: never
 	Patience   int64 // after so long without anything moving the run is stuck
 	MostSteps  int64 // after which something goes round in circles
 
@@ -62,6 +64,8 @@ type plan struct {
 	Slow         float64
 	DiskFails    float64
 	DiskSlow     float64
+	SpillFull    float64 // the disk of a worker is full for retained rows from a write on
+	SpillLost    float64 // they cannot be read any more
 	DiesWriting  float64
 	DiesActing   float64
 	SaveFails    float64
@@ -125,6 +129,9 @@ func drawPlan(seed uint64) plan {
 	}
 	p.Needs = r.IntN(4) == 0
 	if r.IntN(4) == 0 {
+		p.Memory, p.SpillFull, p.SpillLost = number(200, 1000, 5000), pick(0, 0.01, 0.1), pick(0, 0, 0.01)
+	}
+	if r.IntN(4) == 0 {
 		p.Power, p.Fsync = 0.7, state.FsyncGrouped
 		switch r.IntN(8) {
 		case 0:
@@ -136,6 +143,7 @@ func drawPlan(seed uint64) plan {
 	if r.IntN(3) == 0 && p.Faults > 0 {
 		p.Depose, p.SleepsActing = pick(0.1, 0.5), pick(0, 0.005, 0.03)
 	}
+	p.Quiet = number(0, 20*millisecond, 100*millisecond, 500*millisecond)
 	return p
 }
 

@@ -88,8 +88,9 @@ func TestSeeds(t *testing.T) {
 // wanted are things that have to happen often enough for TestSeeds to mean something.
 var wanted = []string{
 	"launches from a checkpoint", "standbys launched", "processes that ended", "schedulers that ended", "epochs of zombies",
-	"changes", "late votes", "trimmed", "retries", "breaks", "stops", "launches of tasks that need resources",
+	"changes", "late votes", "trimmed", "retries", "moves", "breaks", "stops", "launches of tasks that need resources",
 	"schedulers that were deposed", "launches by former schedulers", "kills by former schedulers", "ends by former schedulers", "saves refused",
+	"spills", "spills that failed", "reads of spilled rows", "spilled rows that were lost",
 	"machines that died", "epochs lost with machines", "commits lost with machines", "rows of files lost with machines",
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"sluice/dataflow"
+	"sluice/executor/channel"
 	"sluice/internal/protocol"
 	"sluice/metaquery"
 	"sluice/scheduler"
@@ -23,6 +24,9 @@ type worker struct {
 	seen  map[string]int64 // highest generation of each task that was launched here
 	skew  int64            // of its clock, in microseconds
 	has   dataflow.Resources
+
+	retained  *channel.Retention // nil: each instance has its own
+	fullUntil int64              // its disk takes no retained rows until then
 }
 
 // silence is after how long without a word of the scheduler a worker ends.
@@ -32,6 +36,7 @@ const silence = 10 * second
 func (w *world) startWorker(has dataflow.Resources) {
 	n := len(w.workers) + 1
 	k := &worker{world: w, id: scheduler.WorkerID(fmt.Sprintf("worker-%d", n)), addr: fmt.Sprintf("addr-%d", n), has: has, seen: map[string]int64{}, told: w.now, skew: w.between(-w.plan.Skew, w.plan.Skew)}
+	k.retained = k.retention()
 	w.workers = append(w.workers, k)
 	w.after(w.between(5*millisecond, 100*millisecond), func() {
 		k.register()

@@ -19,6 +19,12 @@ import (
 	"sluice/scheduler/shell"
 )
 
+// hasCheckpoint reports whether the query that runs with a state has a checkpoint.
+func hasCheckpoint(state string) bool {
+	text, err := command("status", "--state", state).Output()
+	return err == nil && bytes.Contains(text, []byte(", checkpoint ")) && !bytes.Contains(text, []byte(", checkpoint 0"))
+}
+
 // TestKillEdited kills a query on several processes, all of them, at random moments, and goes on with other numbers
 // of partitions and of processes each time. What it writes in the end is what an undisturbed run writes.
 func TestKillEdited(t *testing.T) {
@@ -31,10 +37,14 @@ func TestKillEdited(t *testing.T) {
 			spec, want := writeKillQuery(t, dir, c.window, c.sel, c.lateness)
 			state := filepath.Join(dir, "state")
 			kills, edits := 0, 0
-			for process := 1; ; process++ {
-				disturbed := process <= 8 || edits == 0 && process <= 30
-				cmd := command("run", "--nodes", strconv.Itoa(1+rand.IntN(3)), "-p", strconv.Itoa(1+rand.IntN(3)), "--state", state,
-					"--checkpoint", "100ms", "--set", "a.rate=8000", "--set", "b.rate=4000", spec)
+			const lives = 8
+			for process := 1; process <= lives+1; process++ {
+				disturbed := process <= lives
+				cmd := command("run", "--nodes", strconv.Itoa(1+rand.IntN(3)), "-p", strconv.Itoa(1+process%3), "--state", state, "--checkpoint", "100ms", spec)
+				if disturbed {
+					// So slow that the input does not end, however long a life takes.
+					cmd.Args = append(cmd.Args, "--set", "a.rate=300", "--set", "b.rate=150")
+				}
 				var text bytes.Buffer
 				cmd.Stderr = &text
 				// The workers are in its group, so that all die at once.
@@ -43,8 +53,9 @@ func TestKillEdited(t *testing.T) {
 					t.Fatal(err)
 				}
 				if disturbed {
-					for begin := time.Now(); process%2 == 0 && len(workersOf(state)) == 0 && time.Since(begin) < 5*time.Second; {
-						time.Sleep(10 * time.Millisecond) // the others may end before anything runs
+					// The others may end before anything runs.
+					for begin := time.Now(); process%2 == 0 && !hasCheckpoint(state) && time.Since(begin) < 30*time.Second; {
+						time.Sleep(10 * time.Millisecond)
 					}
 					time.Sleep(time.Duration(rand.IntN(1200)) * time.Millisecond)
 					if rand.IntN(4) == 0 {
@@ -59,9 +70,6 @@ func TestKillEdited(t *testing.T) {
 				}
 				if err != nil && cmd.ProcessState.Exited() {
 					t.Fatalf("process %d: %v: %s", process, err, text.String())
-				}
-				if err == nil && !disturbed {
-					break
 				}
 			}
 			t.Logf("%d kills, %d edits", kills, edits)

@@ -133,7 +133,7 @@ func TestZooKeeperServersDie(t *testing.T) {
 	first, second := c.scheduler(), c.scheduler()
 	q := newStream(t, 14, hotStandby)
 	q.submit(first, "--checkpoint", "1500ms")
-	now := first.runs("stream")
+	first.runs("stream")
 	before, begin := c.pids(), time.Now()
 	for range 2 {
 		leader, _ := e.Whole(t)
@@ -142,7 +142,7 @@ func TestZooKeeperServersDie(t *testing.T) {
 		time.Sleep(time.Second)
 		e.Members[leader].Restart(t)
 	}
-	now = first.runs("stream") // by way of whoever leads
+	now := first.runs("stream") // by way of whoever leads
 	calm(t, begin, now.Term == 1, "it took the servers so long to elect another one that the scheduler leads term %d", now.Term)
 	c.undisturbed(begin, before, now)
 

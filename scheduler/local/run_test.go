@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -204,6 +205,14 @@ func TestNoWorker(t *testing.T) {
 	r := newTestRun(t, 10)
 	command := r.o.Command
 	r.o.Command = func(scheduler.WorkerID, string) *exec.Cmd { return child("exit") }
+	var alerts []string
+	r.o.Alert = func(text string) { alerts = append(alerts, text) }
+	defer func() {
+		want := []string{"worker w1-t has ended: exit status 3", "worker w2-t has ended: exit status 3; 2 in a row have ended soon after their start, so the next one waits"}
+		if len(alerts) != 5 || !slices.Equal(alerts[:2], want) {
+			t.Errorf("alerts %q", alerts)
+		}
+	}()
 	if _, err := Run(t.Context(), r.o); err == nil || !strings.Contains(err.Error(), `no worker process can run: 5 of them have ended at once, the last with "exit status 3"`) {
 		t.Errorf("error %v", err)
 	}

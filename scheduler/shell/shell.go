@@ -430,7 +430,11 @@ func (s *shell) ended(e Ended) {
 	delete(s.peers, e.ID)
 	if !e.Killed {
 		if s.ever || s.failed.n < mostQuick {
-			s.o.Alert(fmt.Sprintf("worker %s has ended: %s", e.ID, e.Status))
+			text := fmt.Sprintf("worker %s has ended: %s", e.ID, e.Status)
+			if e.Quick > 1 {
+				text += fmt.Sprintf("; %d in a row have ended soon after their start, so the next one waits", e.Quick)
+			}
+			s.o.Alert(text)
 		}
 		if !up {
 			s.failedStart(e.Status)

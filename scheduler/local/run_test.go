@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -208,8 +207,8 @@ func TestNoWorker(t *testing.T) {
 	var alerts []string
 	r.o.Alert = func(text string) { alerts = append(alerts, text) }
 	defer func() {
-		want := []string{"worker w1-t has ended: exit status 3", "worker w2-t has ended: exit status 3; 2 in a row have ended soon after their start, so the next one waits"}
-		if len(alerts) != 5 || !slices.Equal(alerts[:2], want) {
+		want := []string{"t has ended: exit status 3", "t has ended: exit status 3; 2 in a row have ended soon after their start, so the next one waits"}
+		if len(alerts) != 5 || !strings.HasSuffix(alerts[0], want[0]) || !strings.HasSuffix(alerts[1], want[1]) {
 			t.Errorf("alerts %q", alerts)
 		}
 	}()

@@ -59,6 +59,7 @@ func (c *Core) complete() {
 		state[key], _ = c.covering(key, at)
 	}
 	c.rec.Checkpoint, c.rec.State = at, state
+	c.completed = c.now
 	c.changed, c.dirty = true, true
 	for key, list := range c.snapshots {
 		c.snapshots[key] = slices.DeleteFunc(list, func(s metaquery.Snapshot) bool { return s.Hi <= at })

@@ -38,6 +38,8 @@ type Core struct {
 	starting  []dataflow.Resources // of workers that have been asked for and are not up
 	startFrom int64                // before which no more are asked for
 
+	balancer
+
 	snapshots map[string][]metaquery.Snapshot // by state key, above the checkpoint
 	frontiers map[string]int64                // by sink
 
@@ -72,6 +74,9 @@ func New(cfg Config, rec *Record) (*Core, []Action) {
 	}
 	if cfg.Gather <= 0 {
 		cfg.Gather = 2 * cfg.Liveness
+	}
+	if cfg.Quiet == 0 {
+		cfg.Quiet = defaultQuiet
 	}
 	cfg.Every, cfg.Workers = max(cfg.Every, 1), max(cfg.Workers, 1)
 	c := &Core{
@@ -149,7 +154,7 @@ func (c *Core) clock(wall int64) {
 	now := wall + c.lag
 	if c.began == 0 {
 		c.began, c.ticked = now, now
-		c.stopped = now
+		c.stopped, c.disturbed, c.completed = now, now, now
 		for _, t := range c.tasks {
 			t.waiting = now
 		}
@@ -195,6 +200,7 @@ func (c *Core) advance() {
 		c.bind()
 		c.askWorkers()
 		c.place()
+		c.balance()
 	}
 	c.save() // before the fences, which are for ever
 	c.sendOrders()

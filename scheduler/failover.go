@@ -19,6 +19,7 @@ func (c *Core) bump(t *task) {
 // its place.
 func (c *Core) fail(t *task, swap bool) {
 	had := t.live
+	t.moved = ""
 	if had {
 		c.end(t)
 		c.bump(t)
@@ -158,7 +159,8 @@ func (c *Core) launch() {
 		for p, gen := range t.orders.Fences {
 			t.fences[p] = fence{gen: gen}
 		}
-		c.do(Action{Launch: &TaskLaunch{Worker: t.worker, Launch: c.launchOf(t)}})
+		c.do(Action{Launch: &TaskLaunch{Worker: t.worker, Moved: t.moved, Launch: c.launchOf(t)}})
+		t.moved = ""
 	}
 }
 
@@ -166,7 +168,7 @@ func (c *Core) launch() {
 func (c *Core) begin(t *task) {
 	t.instance = instance{
 		live: true, launched: c.now, seen: c.now, issued: c.now, sent: c.now, from: c.rec.Checkpoint, base: c.baseOf(t),
-		fences: make(map[string]fence),
+		dueSince: c.now, fences: make(map[string]fence),
 	}
 	if len(t.sinks) > 0 && c.rec.Workers[t.Name] != t.worker {
 		c.rec.Workers[t.Name] = t.worker

@@ -27,7 +27,12 @@ func (c *Core) report(r *TaskReport) {
 	if !c.isCurrent(t, r.From.Gen, r.Worker) || t.heard && r.Seq < t.report.Seq {
 		return
 	}
+	c.dirty = c.dirty || r.CaughtUp != t.report.CaughtUp // idles
 	t.heard, t.report, t.seen = true, r.Report, c.now
+	t.caughtUp = t.caughtUp || r.CaughtUp
+	if r.Term == c.rec.Term && r.Obeyed >= t.due {
+		t.due, t.dueSince = t.orders.Seq, c.now
+	}
 	if r.Waits != "" {
 		c.alert(fmt.Sprintf("task %s on worker %s waits: %s", t.Name, t.worker, r.Waits))
 	}
@@ -58,6 +63,9 @@ func (c *Core) sendOrders() {
 		o.Seq = t.orders.Seq
 		if reflect.DeepEqual(o, t.orders) {
 			continue
+		}
+		if t.report.Term == c.rec.Term && t.report.Obeyed >= o.Seq {
+			t.due, t.dueSince = o.Seq+1, c.now
 		}
 		o.Seq++
 		t.orders, t.issued = o, c.now
@@ -175,10 +183,10 @@ func (c *Core) tuplesAtOnce(t *task) []metaquery.Tuple {
 	return list
 }
 
-// addressOf is where a channel goes: to the worker of its consumer, if that has been launched.
+// addressOf is where a channel goes: to the worker of its consumer, if that has been launched and wants rows of it.
 func (c *Core) addressOf(ch *dataflow.Channel) address {
 	value := ""
-	if u := c.byName[ch.ToTask.Name]; u.live {
+	if u := c.byName[ch.ToTask.Name]; u.live && !c.idles(ch) {
 		value = c.workers[u.worker].addr
 	}
 	a, ok := c.addrs[ch.Stream]

@@ -32,6 +32,7 @@ type world struct {
 
 	launched map[metaquery.TaskID]bool
 	complete int64
+	balance
 }
 
 // process is a worker: it hears what is sent to it when it is heard itself.
@@ -58,7 +59,7 @@ func newWorld(t *rapid.T, query *dataflow.Physical, checkpoints bool) *world {
 	w := &world{
 		t: t, now: 1_000_000_000_000_000, keys: make(map[string][]string), sinks: make(map[string][]string),
 		store: make(map[int64]bool), launched: make(map[metaquery.TaskID]bool),
-		cfg: scheduler.Config{Query: query, Every: 10, Flight: 4, Workers: 3, Checkpoints: checkpoints},
+		cfg: scheduler.Config{Query: query, Every: 10, Flight: 4, Workers: 3, Checkpoints: checkpoints, Quiet: 200_000},
 	}
 	keys := dataflow.StateKeys(query.Graph)
 	for _, task := range query.Tasks {
@@ -85,7 +86,9 @@ func (w *world) restart() {
 // handle gives the Core an event; now and then the scheduler dies between two actions.
 func (w *world) handle(e scheduler.Event) {
 	e.Now = w.now
+	before := w.placement()
 	actions := w.core.Handle(e)
+	w.checkMove(actions, before)
 	if len(actions) > 0 && !w.healing && rapid.IntRange(0, 39).Draw(w.t, "crash") == 39 {
 		w.do(actions, rapid.IntRange(0, len(actions)-1).Draw(w.t, "after"))
 		w.restart()
@@ -339,7 +342,7 @@ func (w *world) report(p *process, r *runner, epochs int64) {
 	for _, sink := range w.sinks[r.id.Task] {
 		rep.Frontiers[sink] = rep.Epoch
 	}
-	rep.CaughtUp = true
+	rep.CaughtUp, rep.Replays = true, true
 	rep.Vote = nil
 	if plan := r.orders.Plan; plan != nil {
 		rep.Vote = &metaquery.Vote{Attempt: plan.Attempt, Late: rep.Epoch >= plan.Epoch}
@@ -468,6 +471,7 @@ func TestRandom(t *testing.T) {
 	} {
 		queries = append(queries, compileQuery(t, rewritesOf(q[:1]), q[1:]...))
 	}
+	moves := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, queries[rapid.IntRange(0, len(queries)-1).Draw(t, "query")], rapid.Bool().Draw(t, "checkpoints"))
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
@@ -475,8 +479,16 @@ func TestRandom(t *testing.T) {
 				w.step()
 			}
 		}
+		if w.done == nil && rapid.Bool().Draw(t, "calm") {
+			w.calm()
+		}
 		w.heal()
+		moves += w.moves
 	})
+	t.Logf("%d moves", moves)
+	if moves == 0 {
+		t.Error("no task has been moved")
+	}
 }
 
 // TestForgets: a term may be long: workers that have ended are forgotten after a while, but for those that sinks were

@@ -20,6 +20,9 @@ type Config struct {
 	// Gather is how long the first launches wait for all workers once one is there, as it takes for workers to
 	// start one after the other. Default 2 Liveness.
 	Gather int64
+	// Quiet is how long nothing must have happened before a task is moved to a worker that has clearly less to do than
+	// the one where it is. Default 5 s; below 0 tasks stay where they are.
+	Quiet int64
 	// Fresh says that nothing of an earlier term runs any longer: a new term need not look for it.
 	Fresh bool
 	// Workers is how many workers are wanted, at least one. There are more if Capacities says so.
@@ -115,6 +118,7 @@ type Action struct {
 // TaskLaunch starts a task.
 type TaskLaunch struct {
 	Worker WorkerID
+	Moved  WorkerID // where it was before, if it has been moved; "" at first and after failures
 	metaquery.Launch
 }
 

@@ -92,7 +92,7 @@ type script struct {
 //
 //	query hot-standby:count partition:late:k=2     makes the query, and prints its tasks; each line below it,
 //	late <resources cpus="1"/>                     adds what an operator needs
-//	new [workers=2] [every=10] [checkpoints=off] [off=fence]    begins the first term
+//	new [workers=2] [every=10] [checkpoints=off] [quiet=5s] [off=fence]    begins the first term
 //	restart                                        begins another term with what was saved last
 //	events                                         an event a line, printed with the actions that follow
 //	status                                         prints the status
@@ -103,6 +103,9 @@ type script struct {
 //	gone w1 | alive w1 [TASK/GEN ...] | tick 100ms [times]
 //	pass 2s                                        with signs of life of all workers, all 200 ms
 //	report TASK/GEN [epoch=5] [begun=6] [cut=6] [snap=KEY:LO-HI:REF] [front=SINK:EPOCH] [vote=1|late|error] ...
+//	work EPOCH [stays=TASK]                        all tasks that run report that they have caught up at EPOCH, with
+//	                                               snapshots and what sinks have written; their sources and sinks can
+//	                                               go on elsewhere, but for those of TASK
 //	obey [TASK ...]                                the last orders have been obeyed, by all or these
 //	set ID OPERATOR.PARAM=VALUE ... | stop | end | decided ATTEMPT commit|cancel
 func TestScripts(t *testing.T) {
@@ -158,6 +161,12 @@ func (s *script) configure(d *datadriven.TestData) {
 				d.Fatalf(s.t, "%v", err)
 			}
 			s.cfg.Gather = gather.Microseconds()
+		case "quiet":
+			quiet, err := time.ParseDuration(a.Vals[0])
+			if err != nil {
+				d.Fatalf(s.t, "%v", err)
+			}
+			s.cfg.Quiet = quiet.Microseconds()
 		case "fresh":
 			s.cfg.Fresh = true
 		case "off":
@@ -206,6 +215,9 @@ func (s *script) event(line string) {
 		e.Report = s.reportOf(words[1:])
 	case "obey":
 		s.obey(words[1:])
+		return
+	case "work":
+		s.work(words[1:])
 		return
 	case "set":
 		id, _ := strconv.ParseInt(words[1], 10, 64)
@@ -346,6 +358,8 @@ func (s *script) reportOf(words []string) *scheduler.TaskReport {
 			r.CaughtUp = true
 		case "stopped":
 			r.Stopped = true
+		case "replays":
+			r.Replays = true
 		case "trimmed":
 			r.Trimmed = true
 		case "retry":
@@ -381,5 +395,33 @@ func (s *script) obey(tasks []string) {
 		}
 		r := s.reportOf([]string{id.Task + "/" + strconv.FormatInt(id.Gen, 10)})
 		s.print(s.core.Handle(scheduler.Event{Now: s.now, Report: r}))
+	}
+}
+
+// work lets all tasks that run report how far they are, as if nothing went wrong.
+func (s *script) work(words []string) {
+	at, stays := words[0], ""
+	if len(words) > 1 {
+		stays = strings.TrimPrefix(words[1], "stays=")
+	}
+	keys := dataflow.StateKeys(s.cfg.Query.Graph)
+	for _, t := range s.cfg.Query.Tasks {
+		id := metaquery.TaskID{Task: t.Name, Gen: s.saved.Generations[t.Name]}
+		if _, runs := s.orders[id]; !runs {
+			continue
+		}
+		report := []string{idText(id), "epoch=" + at, "begun=" + at, "caughtup"}
+		if t.Name != stays {
+			report = append(report, "replays")
+		}
+		for _, op := range t.Operators {
+			switch {
+			case op.Desc.Sink():
+				report = append(report, "front="+op.Name+":"+at)
+			case op.Type != dataflow.NetReader && op.Type != dataflow.NetWriter && !op.Desc.Source():
+				report = append(report, fmt.Sprintf("snap=%s:%s-%s:%s%s", keys[op], at, at, op.Name, at))
+			}
+		}
+		s.print(s.core.Handle(scheduler.Event{Now: s.now, Report: s.reportOf(report)}))
 	}
 }

@@ -25,7 +25,8 @@ type task struct {
 	// worker is where the instance runs, where it is to be launched, or where a standby would be; "" if
 	// that is not known.
 	worker  WorkerID
-	waiting int64 // since when it has no worker
+	waiting int64    // since when it has no worker
+	moved   WorkerID // where it was, until it is launched elsewhere
 
 	// Of instances that asked for another one: how many there were, how far the furthest got, and until
 	// when the next one has to wait.
@@ -53,8 +54,12 @@ type instance struct {
 	sent   int64            // when for the last time
 	fences map[string]fence
 
-	heard  bool
-	report metaquery.Report // the last one
+	// due are the first orders that it is not known to have obeyed, or were, and dueSince is since when.
+	due, dueSince int64
+
+	heard    bool
+	caughtUp bool             // it has been where its producers are
+	report   metaquery.Report // the last one
 }
 
 // fence is when a consumer was first told of a generation of a producer.

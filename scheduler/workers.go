@@ -49,6 +49,7 @@ func (c *Core) hear(id WorkerID, addr string) *worker {
 	if w == nil {
 		w = &worker{id: id, slot: -1}
 		c.workers[id] = w
+		c.disturb()
 		if !c.needs {
 			c.measure(w, dataflow.Resources{})
 		}
@@ -104,7 +105,7 @@ func (c *Core) isCurrent(t *task, gen int64, id WorkerID) bool {
 		return false
 	}
 	if c.collecting && !t.live {
-		t.instance = instance{live: true, from: -1, launched: c.now, seen: c.now, fences: make(map[string]fence)}
+		t.instance = instance{live: true, from: -1, launched: c.now, seen: c.now, dueSince: c.now, fences: make(map[string]fence)}
 		t.worker = id
 		c.deployed, c.dirty = true, true
 	}
@@ -118,6 +119,7 @@ func (c *Core) findSilent() {
 			continue
 		}
 		w.state = killed
+		c.disturb()
 		c.prove()
 		c.do(Action{Kill: w.id})
 		c.alert(fmt.Sprintf("worker %s has been silent for %d ms; what it runs is launched elsewhere", w.id, (c.now-w.heard)/1000))
@@ -141,6 +143,7 @@ func (c *Core) gone(id WorkerID, had dataflow.Resources) {
 	}
 	w.state, w.runs, w.over = ended, nil, c.now
 	if was == up {
+		c.disturb()
 		c.alert(fmt.Sprintf("worker %s has ended; what it ran is launched elsewhere", w.id))
 		c.failAll(w)
 	}

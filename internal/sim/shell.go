@@ -97,7 +97,7 @@ func (w *world) schedulerConfig() scheduler.Config {
 	p := &w.plan
 	return scheduler.Config{
 		Query: w.query, Every: p.Every, Flight: p.Flight, Interval: p.Interval,
-		Checkpoints: !p.NoCheckpoints, Liveness: p.Liveness, Workers: p.Workers, Off: p.Off,
+		Checkpoints: !p.NoCheckpoints, Liveness: p.Liveness, Workers: p.Workers, Quiet: p.Quiet, Off: p.Off,
 	}
 }
 
@@ -255,6 +255,9 @@ func (s *shell) action(a scheduler.Action) {
 	case a.Launch != nil:
 		l := *a.Launch
 		w.tracef("launch %s/%d at %d on %s", l.ID.Task, l.ID.Gen, l.Checkpoint, l.Worker)
+		if l.Moved != "" {
+			w.counts["moves"]++
+		}
 		s.to(l.Worker, func(k *worker) { k.launch(l.Launch) })
 	case a.End != nil:
 		e := *a.End

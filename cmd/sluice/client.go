@@ -106,26 +106,43 @@ func queryPath(name string) string { return "/queries/" + url.PathEscape(name) }
 // waitPause is how long a command waits before it asks again whether a query has ended.
 const waitPause = 200 * time.Millisecond
 
-// until waits until something is so of a query. A scheduler that does not answer, since another one takes over, is
-// asked again. otherwise is what is said of the query if a signal comes first.
-func (o *serviceOptions) until(name string, so func(*api.Query) bool, otherwise string, s streams) (*api.Query, error) {
+// until waits until something is so of a query. A scheduler that does not answer any more, since another one takes over, is
+// asked again; one that has never answered is an error. otherwise is what is said of the query if a signal comes first, or if it
+// is not so within limit, unless that is 0.
+func (o *serviceOptions) until(name string, so func(*api.Query) bool, otherwise string, limit time.Duration, s streams) (*api.Query, error) {
 	c, err := o.client()
 	if err != nil {
 		return nil, err
 	}
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
-	for {
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	var there time.Time // when a scheduler has answered last
+	told := false
+	for last := ""; ; {
 		q := &api.Query{}
 		err := c.Do(ctx, http.MethodGet, queryPath(name), nil, q)
 		var known *api.Error
+		answered := err == nil || errors.As(err, &known)
 		switch {
 		case ctx.Err() != nil:
-			return nil, &exitError{exitFailed, fmt.Sprintf("query %q: %s", name, otherwise)}
-		case errors.As(err, &known) && (known.Code == api.UnknownQuery || known.Code == api.Unauthorized):
+			return nil, &exitError{exitFailed, fmt.Sprintf("query %q: %s%s", name, last, otherwise)}
+		case known != nil && !passing(known.Code), !answered && there.IsZero():
 			return nil, serviceError(err, s)
 		case err == nil && so(q):
 			return q, nil
+		case answered:
+			there, told = time.Now(), false
+			if err == nil {
+				last = strings.TrimRight(q.State+": "+q.Error, ": ") + "; "
+			}
+		case time.Since(there) > takeOverTime && !told:
+			fmt.Fprintf(s.err, "warning: %v; waiting for one that does\n", err)
+			told = true
 		}
 		select {
 		case <-ctx.Done():
@@ -134,9 +151,14 @@ func (o *serviceOptions) until(name string, so func(*api.Query) bool, otherwise 
 	}
 }
 
+// passing reports whether what a scheduler says may be different in a moment.
+func passing(code api.Code) bool {
+	return code == api.NoLeader || code == api.Unavailable || code == api.TooMany || code == api.Internal
+}
+
 // wait waits until a query has ended. That it has not finished is an error.
 func (o *serviceOptions) wait(name string, s streams) error {
-	q, err := o.until(name, func(q *api.Query) bool { return api.Ended(q.State) }, "it goes on", s)
+	q, err := o.until(name, func(q *api.Query) bool { return api.Ended(q.State) }, "it goes on", 0, s)
 	if err == nil {
 		for _, o := range q.Operators {
 			reportOperator(s.err, &o)
@@ -156,14 +178,14 @@ type listCommand struct {
 
 // Run implements the command.
 func (c *listCommand) Run(s streams) error {
-	var list api.QueryList
-	if err := c.call(http.MethodGet, "/queries", nil, &list, s); err != nil {
-		return err
-	}
 	for _, state := range c.State {
 		if !slices.Contains(api.States, state) {
 			return usageErrorf("--state must be one of %s; it is %q", strings.Join(api.States, ", "), state)
 		}
+	}
+	var list api.QueryList
+	if err := c.call(http.MethodGet, "/queries", nil, &list, s); err != nil {
+		return err
 	}
 	list.Queries = slices.DeleteFunc(list.Queries, func(q api.Query) bool { return len(c.State) > 0 && !slices.Contains(c.State, q.State) })
 	if c.Format == "json" {
@@ -317,15 +339,18 @@ type waitCommand struct {
 
 // Run implements the command.
 func (c *waitCommand) Run(s streams) error {
-	begin, late := time.Now(), false
-	q, err := c.until(c.Query, func(q *api.Query) bool {
-		late = c.Timeout > 0 && time.Since(begin) >= c.Timeout
-		return late || api.Ended(q.State) || c.Running && q.State != api.Starting
-	}, "it goes on", s)
+	if c.Timeout < 0 {
+		return usageErrorf("--timeout must not be negative; it is %v", c.Timeout)
+	}
+	otherwise := "it goes on"
+	if c.Timeout > 0 {
+		otherwise = fmt.Sprintf("waited for %v", c.Timeout)
+	}
+	q, err := c.until(c.Query, func(q *api.Query) bool { return api.Ended(q.State) || c.Running && q.State != api.Starting }, otherwise, c.Timeout, s)
 	switch {
 	case err != nil:
 		return err
-	case api.Ended(q.State) && q.State != api.Finished, late && !api.Ended(q.State) && !(c.Running && q.State != api.Starting):
+	case api.Ended(q.State) && q.State != api.Finished:
 		return &exitError{exitFailed, strings.TrimRight(fmt.Sprintf("query %q: %s: %s", c.Query, q.State, q.Error), ": ")}
 	}
 	return nil

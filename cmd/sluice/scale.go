@@ -102,7 +102,7 @@ func (o *serviceOptions) stop(name string, s streams) error {
 	}
 	if !api.Ended(q.State) {
 		var err error
-		if q, err = o.until(name, func(q *api.Query) bool { return api.Ended(q.State) }, "it is being stopped", s); err != nil {
+		if q, err = o.until(name, func(q *api.Query) bool { return api.Ended(q.State) }, "it is being stopped", 0, s); err != nil {
 			return err
 		}
 	}

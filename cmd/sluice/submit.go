@@ -111,7 +111,7 @@ func (o *serviceOptions) edit(name string, sub *api.Submission, allowDrop bool, 
 	asked := q.Edit.Asked
 	if q.Edit.State == api.EditPending {
 		fmt.Fprintf(s.err, "the edit of query %q is under way\n", name)
-		next, err := o.until(name, func(q *api.Query) bool { return q.Edit == nil || q.Edit.State != api.EditPending }, "the edit goes on", s)
+		next, err := o.until(name, func(q *api.Query) bool { return q.Edit == nil || q.Edit.State != api.EditPending }, "the edit goes on", 0, s)
 		if err != nil {
 			return nil, err
 		}

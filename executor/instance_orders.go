@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -61,8 +62,17 @@ func (i *Instance) obey(o metaquery.Orders) error {
 		n.settings = slices.DeleteFunc(slices.Concat(o.Changes, i.learnt), func(t metaquery.Tuple) bool {
 			return t.Operator != n.ctx.Op.Name || t.Epoch <= max(n.epoch, n.now)
 		})
+		inOrder(n.settings)
 	}
 	return i.consider(o.Plan)
+}
+
+// inOrder brings changes into the order in which they take effect. Of those of one epoch the last one that was decided
+// holds, whether it was in the orders or was found in the store.
+func inOrder(changes []metaquery.Tuple) {
+	slices.SortStableFunc(changes, func(a, b metaquery.Tuple) int {
+		return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Seq, b.Seq))
+	})
 }
 
 // atOnce reports whether a parameter affects no rows, so that it takes effect at once.
@@ -249,6 +259,7 @@ func (i *Instance) learn(p *metaquery.Plan) {
 	for _, t := range p.Tuples {
 		if n := i.named(t.Operator); n != nil && t.Epoch > max(n.epoch, n.now) {
 			n.settings = append(n.settings, t)
+			inOrder(n.settings)
 		}
 	}
 }

@@ -64,9 +64,9 @@ func (c *Core) blame(w *worker, unable bool) {
 	if n < c.cfg.AvoidAfter {
 		return
 	}
-	query, which := "", "it gets none"
+	query, which := "", "if others can be had it gets none"
 	if unable && !slices.ContainsFunc(a.failed, func(x failure) bool { return !x.unable || x.query != f.query }) {
-		query, which = f.query, "it gets none of the query"
+		query, which = f.query, "if others can be had it gets none of the query"
 	}
 	if a.avoid == nil {
 		a.avoid = map[string]time.Time{}
@@ -86,6 +86,14 @@ func (c *Core) failures(a *agent) int {
 // avoided says whether an agent gets no workers of a query.
 func (c *Core) avoided(a *agent, q *query) bool {
 	return c.now.Before(a.avoid[""]) || c.now.Before(a.avoid[q.name])
+}
+
+// avoidedUntil is for how long an agent gets no workers of a query.
+func (c *Core) avoidedUntil(a *agent, q *query) time.Time {
+	if all, own := a.avoid[""], a.avoid[q.name]; all.After(own) {
+		return all
+	}
+	return a.avoid[q.name]
 }
 
 // expire forgets what is over.

@@ -104,7 +104,8 @@ gives three seconds more. Both are repeated after 5, 10, 20, 40, 80, 80, ... sec
 
 A worker that ends within ten seconds, or fails before it is connected to the scheduler, without having been told to, makes the
 next one of its query wait half a second, doubled up to a minute; meanwhile it wants no offers. An agent on which three workers have failed
-within ten minutes gets none for five minutes.
+within ten minutes gets none for five minutes, unless no other one has offered what a worker needs for Config.Patience: where
+workers fail everywhere it is not the agents, and what is wrong may have been mended.
 
 A worker that cannot run its query (Cluster.Unable) is killed. It counts as one that ended soon. Its port is taken on
 its agent for five minutes only if there is no other, for something else may use it. It counts against its agent, which is

@@ -114,8 +114,8 @@ func (c *Core) judge(q *query, w *want, g *offered, sharing bool) verdict {
 		v.kind, v.text = notAsNeeded, "does not have attribute "+attr
 	case g.agent.unavailable || len(g.agent.inverse) > 0:
 		v.kind, v.text = maintained, "is to be maintained"
-	case c.avoided(g.agent, q):
-		v.kind, v.text = failing, "has failed several times"
+	case c.avoided(g.agent, q) && !w.anyAgent:
+		v.kind, v.text = failing, "has failed several times, and gets none until "+clock(c.avoidedUntil(g.agent, q))+" if others can be had"
 	case short != "":
 		v.kind, v.text = tooLittle, short
 	case c.onQuery[place{q.name, g.agent.id}] > 0 && !sharing:
@@ -134,6 +134,24 @@ func (c *Core) leaving(q *query, a *agent) bool {
 	return !slices.ContainsFunc(c.sorted(), func(w *worker) bool {
 		return w.rec.Query == q.name && w.rec.Agent == a.id && w.rec.Killed.IsZero()
 	})
+}
+
+// noOther says whether no agent could take a worker but some that are avoided, and has not for a while. Where workers fail on all
+// agents it is not the agents that are to be avoided; the pauses of the query hold all the same.
+func (c *Core) noOther(q *query, w *want, groups []*offered) bool {
+	since := q.wantSince
+	if q.notBefore.After(since) {
+		since = q.notBefore
+	}
+	if c.now.Sub(since) < c.cfg.Patience {
+		return false
+	}
+	for id, v := range w.verdicts {
+		if v.kind.could() && c.fresh(v) && c.agents[id] != nil {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(groups, func(g *offered) bool { return c.judge(q, w, g, true).kind.could() })
 }
 
 // mayShare says whether a second worker may be on one agent: if that is allowed, and no other agent that has a worker of
@@ -173,6 +191,7 @@ func (c *Core) place(q *query, groups []*offered) {
 	wants := slices.DeleteFunc(slices.Clone(q.wants), func(w *want) bool { return w.never != "" })
 	fits, n, sharing := make([][]*offered, len(wants)), make([]int, len(wants)), make([]bool, len(wants))
 	for i, w := range wants {
+		w.anyAgent = c.noOther(q, w, groups)
 		sharing[i] = c.mayShare(q, w, groups)
 		fits[i], n[i] = c.fitting(q, w, groups, sharing[i]), w.n
 	}
@@ -192,6 +211,7 @@ func (c *Core) place(q *query, groups []*offered) {
 		}
 	}
 	for _, w := range q.wants {
+		w.anyAgent = false // what is heard is of agents as they are
 		for _, g := range groups {
 			w.hear(g.agent.id, c.judge(q, w, g, false))
 		}

@@ -21,6 +21,7 @@ type want struct {
 	n        int    // workers to launch
 	moving   int    // those of them that are to replace workers on agents that are to be maintained
 	since    time.Time
+	anyAgent bool               // agents that are avoided are used too, for there is no other
 	verdicts map[string]verdict // what the last offers of each agent lacked
 }
 

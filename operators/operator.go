@@ -82,7 +82,7 @@ type Race interface {
 // Preferring is a Race that would rather have its rows from one of its inputs.
 type Preferring interface {
 	Race
-	// Preferred is the input, from 0, whose rows are taken where several have the next one; -1: any. It
+	// Preferred is the input, from 0, from which rows are to come as long as all above it runs; -1: any. It
 	// affects no row, since all inputs bring the same. It may be called by any goroutine.
 	Preferred() int
 }

@@ -1,10 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
+	"sluice/dataflow"
 	"sluice/metaquery"
 )
 
@@ -23,6 +26,7 @@ func (p plan) run(all func(string)) (r result) {
 		return r
 	}
 	w.drawChanges()
+	w.drawPreferences()
 	w.startScheduler()
 	w.faultLater()
 	if r.err = w.run(); r.err == nil {
@@ -59,6 +63,27 @@ func (w *world) drawChanges() {
 		}
 		w.changes = append(w.changes, c)
 	}
+}
+
+// drawPreferences draws from which inputs selectors are to have their rows, and when that is set.
+func (w *world) drawPreferences() {
+	var selectors []*dataflow.Operator
+	for _, op := range w.query.Graph.Operators {
+		if op.Desc.Races {
+			selectors = append(selectors, op)
+		}
+	}
+	if len(selectors) == 0 {
+		return
+	}
+	for range w.plan.Prefers {
+		op := selectors[w.between(0, int64(len(selectors)-1))]
+		value := fmt.Sprint(w.between(0, int64(len(op.Inputs))))
+		at := w.between(0, max(w.plan.Span, 1))
+		w.changes = append(w.changes, change{at: at, tuples: []metaquery.Tuple{{Operator: op.Name, Param: metaquery.Active, Value: value}}})
+		w.counts["preferences"]++
+	}
+	slices.SortStableFunc(w.changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 }
 
 // settable tells whether a filter of the spec is there as such, and has not been divided into stages.

@@ -34,7 +34,7 @@ var Selector = &dataflow.Descriptor{
 	Name: "stream-selector",
 	Doc:  "Takes each row from whichever input brings it first; its inputs are copies of one stream, or some of them are of standbys and bring nothing.",
 	Params: []dataflow.ParamDesc{
-		{Name: activeParam, Type: dataflow.IntParam, Default: "0", Settable: true, Doc: "Number, from 1, of the input that is preferred where several have the next row; 0: none. Rows are the same whichever it is."},
+		{Name: activeParam, Type: dataflow.IntParam, Default: "0", Settable: true, Doc: "Number, from 1, of the only input that rows are taken from, on several processes with checkpoints: while all above it runs and has caught up the others are warm spares, which work and send nothing. They are connected when a failure above it is noticed, by default after 1 s. 0: whichever is first, which sends the stream from each copy and goes on at once. Rows are the same whatever it is."},
 	},
 	MinInputs: 1, MaxInputs: -1, Output: true,
 	Added: true, Stateless: true, Deterministic: true, Passthrough: true, Races: true,

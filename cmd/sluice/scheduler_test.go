@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -350,6 +351,7 @@ func TestSchedulerKillWorkers(t *testing.T) {
 		t.Errorf("%d kills, %d restarts", kills, q.Restarts)
 	}
 	compareOutput(t, killOutput(t, dir), want)
+	checkKillCounts(t, q, want)
 }
 
 // TestSchedulerRestarts ends the scheduler again and again, with SIGKILL or SIGTERM. The next one goes on with
@@ -374,8 +376,33 @@ func TestSchedulerRestarts(t *testing.T) {
 		}
 		s = startScheduler(t, root)
 	}
-	s.wait("kill", api.Finished)
+	q := s.wait("kill", api.Finished)
 	compareOutput(t, killOutput(t, dir), want)
+	checkKillCounts(t, q, want)
+}
+
+// checkKillCounts compares the counts of a query that has been disturbed with those of one that has not: they follow from
+// what it writes.
+func checkKillCounts(t *testing.T, q *api.Query, output map[string]string) {
+	t.Helper()
+	rows := func(name string) int64 {
+		return int64(strings.Count(output[name], "\n") - strings.Count(output[name], "t,k,v\n"))
+	}
+	minutes := rows("minutes.csv") - 1 // its header
+	for name, want := range map[string][2]int64{
+		"a": {2 * killRows, 2 * killRows}, "b": {killRows, killRows}, "both": {3 * killRows, 3 * killRows}, "large": {3 * killRows, rows("large")},
+		"perMinute": {3 * killRows, minutes}, "total": {rows("large"), 1}, "w1": {minutes, minutes}, "w2": {rows("large"), rows("large")},
+		"w3": {1, 1}, "w4": {rows("late.csv"), rows("late.csv")},
+	} {
+		i := slices.IndexFunc(q.Operators, func(o api.Operator) bool { return o.Name == name })
+		if i < 0 {
+			t.Errorf("there are no counts of %s: %+v", name, q.Operators)
+			continue
+		}
+		if o := q.Operators[i]; o.In != want[0] || o.Out != want[1] {
+			t.Errorf("%s: %d rows in and %d out, want %d", name, o.In, o.Out, want)
+		}
+	}
 }
 
 // TestSchedulerTakesOver: a standby sends clients to the leader, and goes on with the query when that has died.

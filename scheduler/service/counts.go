@@ -58,6 +58,25 @@ func (c *counts) add(r *metaquery.Report) {
 	c.reports[r.From.Task] = *r
 }
 
+// at are the counts of all operators in the state at a checkpoint. Sinks are left out, which know theirs themselves.
+func (c *counts) at(checkpoint int64) operatorCounts {
+	all := operatorCounts(maps.Clone(c.sums))
+	for _, r := range c.reports {
+		for _, o := range r.Operators {
+			all[o.Name] = all[o.Name].Plus(r.At(o.Name, checkpoint))
+		}
+	}
+	for name := range c.sinks {
+		delete(all, name)
+	}
+	return all
+}
+
+// restart makes the counts those at a checkpoint from which all tasks are launched again.
+func (c *counts) restart(at operatorCounts) {
+	c.sums, c.reports = maps.Clone(at), map[string]metaquery.Report{}
+}
+
 // totals are the rows of all operators. While rows are worked on again they stay what they were, and do not go back; in the
 // end they are exact.
 func (c *counts) totals() map[string]metaquery.OperatorReport {

@@ -235,7 +235,7 @@ func (q *query) become(a *attempt, n *converted) error {
 	core := a.rec.Core
 	if n.core != nil {
 		core++
-		text, err := json.Marshal(n.core)
+		text, err := json.Marshal(savedCore{n.core, q.watch.countsAt(n.core.Checkpoint)})
 		if err != nil {
 			return err
 		}

@@ -198,7 +198,7 @@ func (q *query) attempt() error {
 		return err
 	}
 	defer tasks.Close()
-	core := &coreStore{Store: tasks, ctx: q.r.ctx, store: q.r.store, path: corePath(q.id, rec.Core)}
+	core := &coreStore{Store: tasks, ctx: q.r.ctx, store: q.r.store, path: corePath(q.id, rec.Core), counts: q.watch.countsAt}
 	saved, err := core.load()
 	if err != nil {
 		return err
@@ -211,6 +211,9 @@ func (q *query) attempt() error {
 		return err
 	}
 	defer place.Close()
+	if place.Fresh {
+		q.watch.resumes(core.found)
+	}
 	return q.goOn(&attempt{q: q, rec: rec, core: core, saved: saved, place: place})
 }
 

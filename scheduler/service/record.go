@@ -10,6 +10,7 @@ import (
 
 	"sluice/executor"
 	"sluice/executor/state/shared"
+	"sluice/metaquery"
 	"sluice/scheduler"
 	"sluice/scheduler/api"
 	"sluice/scheduler/store"
@@ -56,7 +57,18 @@ type coreStore struct {
 	store   store.Store
 	path    string
 	version int64
+	counts  func(checkpoint int64) operatorCounts // of the query there
+	found   operatorCounts                        // those of the record that was loaded
 }
+
+// savedCore is the record of a core with the counts of operators at its checkpoint: who takes over goes on from there.
+type savedCore struct {
+	*scheduler.Record
+	Counts operatorCounts `json:"counts,omitempty"`
+}
+
+// operatorCounts are counts by the names of operators.
+type operatorCounts map[string]metaquery.OperatorReport
 
 // load reads the record; nil if there is none.
 func (c *coreStore) load() (*scheduler.Record, error) {
@@ -69,11 +81,12 @@ func (c *coreStore) load() (*scheduler.Record, error) {
 		return nil, err
 	}
 	c.version = version
-	r := &scheduler.Record{}
-	if err := json.Unmarshal(text, r); err != nil {
+	saved := savedCore{Record: &scheduler.Record{}}
+	if err := json.Unmarshal(text, &saved); err != nil {
 		return nil, fmt.Errorf("the record that was saved: %w", err)
 	}
-	return r, nil
+	c.found = saved.Counts
+	return saved.Record, nil
 }
 
 // Begin implements shell.Store.
@@ -81,7 +94,7 @@ func (c *coreStore) Begin() (*scheduler.Record, error) { return c.load() }
 
 // Save implements shell.Store.
 func (c *coreStore) Save(r *scheduler.Record) error {
-	text, err := json.Marshal(r)
+	text, err := json.Marshal(savedCore{r, c.counts(r.Checkpoint)})
 	if err != nil {
 		return err
 	}

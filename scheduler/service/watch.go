@@ -66,6 +66,23 @@ func (w *watch) begin(p *dataflow.Physical, saved *scheduler.Record) {
 	w.of(p)
 }
 
+// countsAt are the counts at a checkpoint.
+func (w *watch) countsAt(checkpoint int64) operatorCounts {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at(checkpoint)
+}
+
+// resumes notes the counts at the checkpoint from which everything is launched again, unless they are known from what has run
+// here. Those of the history may be older.
+func (w *watch) resumes(at operatorCounts) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.physical == nil && at != nil {
+		w.restart(at)
+	}
+}
+
 // begun tells whether something of the query runs.
 func (w *watch) begun() bool {
 	w.mu.Lock()

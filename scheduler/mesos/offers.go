@@ -120,9 +120,6 @@ func (c *Core) judge(q *query, w *want, g *offered, sharing bool) verdict {
 		v.kind, v.text = tooLittle, short
 	case c.onQuery[place{q.name, g.agent.id}] > 0 && !sharing:
 		v.kind, v.text = inUse, "has a worker of the query already"
-		if c.leaving(q, g.agent) {
-			v.text = "has a worker of the query still, which is being ended"
-		}
 	case w.need.GPUs == 0 && g.pool.has("gpus") > 0 && c.now.Sub(w.since) < c.cfg.Patience:
 		v.kind, v.text = forGPUs, "has gpus, and is left to workers that need some for a while"
 	}

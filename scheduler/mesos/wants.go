@@ -220,7 +220,7 @@ func (c *Core) missingText(q *query) string {
 		if w.n > 1 {
 			which = fmt.Sprintf("%d workers", w.n)
 		}
-		fmt.Fprintf(&b, ". Missing: %s with %s; %s", which, w.need, c.lacks(w))
+		fmt.Fprintf(&b, ". Missing: %s with %s; %s", which, w.need, c.lacks(q, w))
 	}
 	if missing > 0 {
 		fmt.Fprintf(&b, ". Missing: %d more of other kinds", missing)
@@ -258,7 +258,7 @@ func plural(n int, one, more string) string {
 }
 
 // lacks says why no agent is good for a wanted worker.
-func (c *Core) lacks(w *want) string {
+func (c *Core) lacks(q *query, w *want) string {
 	if w.never != "" {
 		return "can never be had: " + w.never
 	}
@@ -277,6 +277,9 @@ func (c *Core) lacks(w *want) string {
 		}
 		bad++
 		if len(texts) < mostLacks {
+			if v.kind == inUse && c.leaving(q, a) {
+				v.text = "has a worker of the query still, which is being ended"
+			}
 			texts = append(texts, fmt.Sprintf("agent %s %s", a.hostname, v.text))
 		}
 	}

@@ -17,7 +17,7 @@ var Failover = &dataflow.Descriptor{
 	Name: "failover",
 	Doc:  "Sends each row to the output that is active; the others belong to standbys.",
 	Params: []dataflow.ParamDesc{
-		{Name: activeParam, Type: dataflow.IntParam, Default: "1", Min: 1, Settable: true, Doc: "Number of the active output, from 1; a new value holds from the next epoch on."},
+		{Name: activeParam, Type: dataflow.IntParam, Default: "1", Min: 1, Settable: true, Doc: "Number of the active output, from 1; a new value holds from the next epoch on. On several processes it is for the scheduler to say which output is connected, and a new value changes nothing."},
 	},
 	MinInputs: 1, MaxInputs: 1, ManyOutputs: true,
 	Added: true, Stateless: true, Deterministic: true, Passthrough: true,

@@ -33,8 +33,8 @@ Memory in memory, for simulations.
     later epoch, and those that are named.
   - A decision, and a version of the record, is the first one that was stored; all others learn of it.
   - When the machine dies, all this holds with state.FsyncAlways. With state.FsyncGrouped each log may end up to an
-    interval earlier, by itself: a sink may have committed epochs that a source then cuts anew, in another way, so
-    that rows of this interval may be doubled or missing. Snapshots, decisions and the record are on the disk when their
+    interval earlier, by itself. Its Synced tells up to which epoch it does not (state.Syncing): whoever lets nothing out
+    that follows from later epochs loses and doubles no row. Snapshots, decisions and the record are on the disk when their
     calls return. With state.FsyncNever there is no promise.
   - Files that were damaged, or made by somebody who means harm, give errors and no panic. They are read within the bounds
     below, and no length in them is believed beyond the size of the file.

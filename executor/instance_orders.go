@@ -122,15 +122,20 @@ func (i *Instance) setNow(t metaquery.Tuple) error {
 		i.retarget(t)
 		return nil
 	}
+	for _, f := range i.feeds { // of which there are nodes too, without an operator
+		if f.ctx.Op.Name != t.Operator {
+			continue
+		}
+		s, ok := f.src.(operators.Settable)
+		if !ok {
+			return nil
+		}
+		err := s.Set(t.Param, t.Value)
+		f.opts = f.src.Epochs()
+		return setError(t, err)
+	}
 	if n := i.named(t.Operator); n != nil {
 		return i.set(n, t)
-	}
-	for _, f := range i.feeds {
-		if s, ok := f.src.(operators.Settable); ok && f.ctx.Op.Name == t.Operator {
-			err := s.Set(t.Param, t.Value)
-			f.opts = f.src.Epochs()
-			return setError(t, err)
-		}
 	}
 	return nil
 }

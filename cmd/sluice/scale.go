@@ -23,6 +23,11 @@ func (c *scaleCommand) Run(s streams) error {
 	if c.Workers == nil && c.Partitions == nil && c.Checkpoint == "" && c.Transport == "" {
 		return usageErrorf("scale needs --workers, -p, --checkpoint or --transport")
 	}
+	// Nothing else is to change: not what somebody else has changed in between either.
+	var q api.Query
+	if err := c.call(http.MethodGet, queryPath(c.Query), nil, &q, s); err != nil {
+		return err
+	}
 	var sub api.Submission
 	if err := c.call(http.MethodGet, queryPath(c.Query)+"/submission", nil, &sub, s); err != nil {
 		return err
@@ -45,7 +50,7 @@ func (c *scaleCommand) Run(s streams) error {
 	if c.Transport != "" {
 		sub.Transport = c.Transport
 	}
-	_, err := c.edit(c.Query, &sub, false, s)
+	_, err := c.edit(c.Query, &sub, fmt.Sprintf("?revision=%d", q.Revision), s)
 	return err
 }
 

@@ -419,8 +419,8 @@ func TestSchedulerTakesOver(t *testing.T) {
 	}
 	submitKill(second, spec) // by way of the first
 	q := second.wait("kill", api.Running)
-	if a, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Get(second.url + api.Prefix + "/queries/kill?x=1"); err != nil ||
-		a.StatusCode != http.StatusTemporaryRedirect || a.Header.Get("Location") != first.url+api.Prefix+"/queries/kill?x=1" {
+	if a, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Get(second.url + api.Prefix + "/queries/kill/events?after=0"); err != nil ||
+		a.StatusCode != http.StatusTemporaryRedirect || a.Header.Get("Location") != first.url+api.Prefix+"/queries/kill/events?after=0" {
 		t.Errorf("%+v, error %v", a, err)
 	}
 	begin := time.Now()

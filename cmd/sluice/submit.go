@@ -90,17 +90,17 @@ func (c *submitCommand) replace(sub *api.Submission, s streams) (*api.Query, err
 			return nil, err
 		}
 	}
-	return c.edit(name, sub, c.AllowDrop, s)
+	options := ""
+	if c.AllowDrop {
+		options = "?allowDrop=true"
+	}
+	return c.edit(name, sub, options, s)
 }
 
-// edit replaces a query by the submission, and tells what has become of its state.
-func (o *serviceOptions) edit(name string, sub *api.Submission, allowDrop bool, s streams) (*api.Query, error) {
-	path := queryPath(name)
-	if allowDrop {
-		path += "?allowDrop=true"
-	}
+// edit replaces a query by the submission, and tells what has become of its state. options are those of the address.
+func (o *serviceOptions) edit(name string, sub *api.Submission, options string, s streams) (*api.Query, error) {
 	q := &api.Query{}
-	if err := o.call(http.MethodPut, path, sub, q, s); err != nil {
+	if err := o.call(http.MethodPut, queryPath(name)+options, sub, q, s); err != nil {
 		return nil, err
 	}
 	printProblems(q.Diagnostics, s)

@@ -7,7 +7,7 @@ type Backend interface {
 	Submit(ctx context.Context, s *Submission) (*Query, error)
 	// Replace makes a query an edited one, which goes on with its state. The Edit of the answer may be pending. State
 	// that fits no operator any more is an error unless allowDrop is set.
-	Replace(ctx context.Context, name string, s *Submission, allowDrop bool) (*Query, error)
+	Replace(ctx context.Context, name string, s *Submission, o ReplaceOptions) (*Query, error)
 	// Stop ends a query at a checkpoint, and Resume goes on with one that was stopped or has failed.
 	Stop(ctx context.Context, name string) (*Query, error)
 	Resume(ctx context.Context, name string) (*Query, error)

@@ -91,18 +91,20 @@ func (c *Client) send(ctx context.Context, method, path string, in any, after st
 	return nil, errors.New("there is no address of a scheduler")
 }
 
-// How often, and after which pause, a scheduler is called again that has sent the call on to one that is not there: the leader
-// that has just ended, while the next one does not lead yet.
+// How often, and after which pause, a scheduler is called again that knows of no leader, or has sent the call on to one that is
+// not there: the leader has just ended, and the next one does not lead yet.
 const (
 	mostAgain  = 2
-	againPause = 250 * time.Millisecond
+	againPause = 500 * time.Millisecond
 )
 
-// sendAgain sends a request to one scheduler, and again if the leader that this names cannot be reached.
+// sendAgain sends a request to one scheduler, and again if it has certainly reached no leader.
 func (c *Client) sendAgain(ctx context.Context, at, method, path string, text []byte, after string) (*http.Response, error) {
 	for again := 0; ; again++ {
 		resp, err := c.sendTo(ctx, at, method, path, text, after)
-		if err == nil || again == mostAgain || !unreached(err) || !sentOn(err, at) {
+		var known *Error
+		none := errors.As(err, &known) && known.Code == NoLeader || unreached(err) && sentOn(err, at)
+		if !none || again == mostAgain {
 			return resp, err
 		}
 		select {

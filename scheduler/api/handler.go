@@ -66,7 +66,7 @@ var routes = []route{
 	{method: "POST", path: "/queries", limit: maxSubmission, serve: (*handler).submit},
 	{method: "GET", path: "/queries", serve: (*handler).list},
 	{method: "GET", path: "/queries/{name}", serve: (*handler).show},
-	{method: "PUT", path: "/queries/{name}", limit: maxSubmission, params: []string{"allowDrop"}, serve: (*handler).replace},
+	{method: "PUT", path: "/queries/{name}", limit: maxSubmission, params: []string{"allowDrop", "revision"}, serve: (*handler).replace},
 	{method: "DELETE", path: "/queries/{name}", serve: (*handler).cancel},
 	{method: "GET", path: "/queries/{name}/submission", serve: (*handler).submission},
 	{method: "POST", path: "/queries/{name}/drain", serve: (*handler).drain},

@@ -48,7 +48,7 @@ func (b *fakeBackend) Submit(_ context.Context, s *Submission) (*Query, error) {
 	return &Query{Name: s.Name, State: Starting}, nil
 }
 
-func (b *fakeBackend) Replace(ctx context.Context, name string, s *Submission, allowDrop bool) (*Query, error) {
+func (b *fakeBackend) Replace(ctx context.Context, name string, s *Submission, o ReplaceOptions) (*Query, error) {
 	q, err := b.Query(ctx, name)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,9 @@ func (b *fakeBackend) Replace(ctx context.Context, name string, s *Submission, a
 	switch {
 	case s.Name == "slow":
 		q.Edit.State = EditPending
-	case !allowDrop:
+	case o.Revision != nil && *o.Revision != 4:
+		return nil, Errorf(BadEdit, "it has been edited")
+	case !o.AllowDrop:
 		return nil, Errorf(BadEdit, "state would be lost")
 	}
 	return q, nil
@@ -202,6 +204,9 @@ func TestErrors(t *testing.T) {
 		{"PUT", "/queries/x", `{"spec": ""}`, nil, UnknownQuery},
 		{"PUT", "/queries/q", `{"spec": ""}`, nil, BadEdit},
 		{"PUT", "/queries/q?allowDrop=yes", `{"spec": ""}`, nil, BadRequest},
+		{"PUT", "/queries/q?revision=-1", `{"spec": ""}`, nil, BadRequest},
+		{"PUT", "/queries/q?revision=a", `{"spec": ""}`, nil, BadRequest},
+		{"PUT", "/queries/q?allowDrop=true&revision=3", `{"spec": ""}`, nil, BadEdit},
 		{"PUT", "/queries/q", large, nil, TooLarge},
 		{"POST", "/queries/x/stop", "", nil, UnknownQuery},
 		{"POST", "/queries/x/resume", "", nil, UnknownQuery},
@@ -327,8 +332,9 @@ func TestAnswers(t *testing.T) {
 		"POST /queries/q/stop":                       `"name":"q"`,
 		"POST /queries/q/resume":                     `"name":"q"`,
 		`PUT /queries/q?allowDrop=true {"spec":"x"}`: `"edit":{"state":"done"`,
-		"GET /queries/q/submission":                  `{"name":"q","spec":`,
-		"POST /queries/q/drain":                      `"name":"q"`,
+		`PUT /queries/q?allowDrop=true&revision=4 {"spec":"x"}`:            `"edit":{"state":"done"`,
+		"GET /queries/q/submission":                                        `{"name":"q","spec":`,
+		"POST /queries/q/drain":                                            `"name":"q"`,
 		`POST /queries/q/set {"operator":"f",` + `"param":"p","value":""}`: `{"epoch":1}`,
 		"GET /rules":           `"name":"hot-standby"`,
 		"GET /rules/partition": `"source":"rule partition`,

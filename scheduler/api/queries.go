@@ -69,13 +69,20 @@ func (h *handler) replace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	allowDrop, err := flag(r, "allowDrop", false)
-	if err != nil {
+	var o ReplaceOptions
+	if o.AllowDrop, err = flag(r, "allowDrop", false); err != nil {
 		return err
+	}
+	if text := r.URL.Query().Get("revision"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			return Errorf(BadRequest, "revision must be a number; it is %q", text)
+		}
+		o.Revision = &n
 	}
 	ctx, done := during(r, replaceTime)
 	defer done()
-	q, err := h.b.Replace(ctx, r.PathValue("name"), s, allowDrop)
+	q, err := h.b.Replace(ctx, r.PathValue("name"), s, o)
 	if err != nil {
 		return err
 	}

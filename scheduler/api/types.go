@@ -80,6 +80,8 @@ type Query struct {
 	Alerts   []Alert   `json:"alerts,omitempty"` // the last ones
 	// Edit is the last one: the query has been replaced by an edited one, or is to be.
 	Edit *Edit `json:"edit,omitempty"`
+	// Revision counts the edits that were done.
+	Revision int64 `json:"revision"`
 	// Diagnostics are warnings of the spec, in the answer to its submission.
 	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
 }
@@ -151,6 +153,12 @@ type Edit struct {
 	Dropped []Dropped `json:"dropped,omitempty"`
 	// Unset names what had been set while the query ran and holds no longer, as OPERATOR.PARAMETER.
 	Unset []string `json:"unset,omitempty"`
+}
+
+// ReplaceOptions are conditions of an edit.
+type ReplaceOptions struct {
+	AllowDrop bool   // state that fits no operator any more may be dropped
+	Revision  *int64 // nothing is to be done if Query.Revision is another one; nil: whatever it is
 }
 
 // The states of an edit.

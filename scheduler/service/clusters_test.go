@@ -48,7 +48,7 @@ func TestWhatClustersCannotHave(t *testing.T) {
 	_, err := b.Submit(t.Context(), s)
 	refused(err)
 	b.submit(&plain)
-	_, err = b.Replace(t.Context(), "chain", s, false)
+	_, err = b.Replace(t.Context(), "chain", s, api.ReplaceOptions{})
 	refused(err)
 	if _, err := b.Cancel(t.Context(), "chain"); err != nil {
 		t.Fatal(err)

@@ -81,7 +81,7 @@ func TestDamagedRecord(t *testing.T) {
 		if _, err := b.Resume(t.Context(), name); code(err) != api.QueryEnded || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is resumed: %v", name, err)
 		}
-		if _, err := b.Replace(t.Context(), name, named(t, name), false); code(err) != api.QueryEnded {
+		if _, err := b.Replace(t.Context(), name, named(t, name), api.ReplaceOptions{}); code(err) != api.QueryEnded {
 			t.Errorf("%s is replaced: %v", name, err)
 		}
 		if _, err := os.Stat(filepath.Join(root, "queries", b.id(name))); err != nil {
@@ -197,7 +197,7 @@ func TestOutputs(t *testing.T) {
 	other := two
 	other.Spec = strings.Replace(two.Spec, "out.csv", "other.csv", 1)
 	b.submit(&other)
-	_, err = b.Replace(t.Context(), "two", &two, false)
+	_, err = b.Replace(t.Context(), "two", &two, api.ReplaceOptions{})
 	taken("an edit", err, "one")
 	if _, err := b.Stop(t.Context(), "one"); err != nil {
 		t.Fatal(err)

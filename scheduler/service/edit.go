@@ -252,6 +252,7 @@ func (q *query) become(a *attempt, n *converted) error {
 	n.report.Ended = &now
 	err := q.change(q.r.ctx, func(r *record) {
 		r.Submission, r.Graph, r.Shape, r.Replicas = n.submission, n.compiled.Deploy.Graph, shapeOf(n.compiled), n.replicas
+		r.Revision++
 		r.Core, r.Edit, r.LastEdit, r.Outputs = core, nil, &n.report, n.compiled.Outputs
 	})
 	if err != nil {
@@ -303,7 +304,7 @@ func (q *query) forgetCore(n int64) {
 }
 
 // Replace implements api.Backend.
-func (s *Service) Replace(ctx context.Context, name string, sub *api.Submission, allowDrop bool) (*api.Query, error) {
+func (s *Service) Replace(ctx context.Context, name string, sub *api.Submission, o api.ReplaceOptions) (*api.Query, error) {
 	r, err := s.leads()
 	if err != nil {
 		return nil, err
@@ -335,15 +336,18 @@ func (s *Service) Replace(ctx context.Context, name string, sub *api.Submission,
 		d.Edit, d.Diagnostics = nil, api.Diagnostics(diags) // there is nothing to do
 		return d, nil
 	}
-	e := &edited{Submission: own, AllowDrop: allowDrop, Asked: time.Now().UTC(), Outputs: c.Outputs}
-	if q, err = q.begins(ctx, e); err != nil {
+	e := &edited{Submission: own, AllowDrop: o.AllowDrop, Asked: time.Now().UTC(), Outputs: c.Outputs}
+	if q, err = q.begins(ctx, e, o.Revision); err != nil {
 		return nil, err
 	}
 	return q.edits(ctx, e, diags)
 }
 
 // begins stores an edit, and starts a query that does not run.
-func (q *query) begins(ctx context.Context, e *edited) (*query, error) {
+func (q *query) begins(ctx context.Context, e *edited, revision *int64) (*query, error) {
+	if err := q.record().is(revision); err != nil {
+		return nil, err
+	}
 	if err := q.foresee(e); err != nil {
 		return nil, err
 	}
@@ -359,7 +363,9 @@ func (q *query) begins(ctx context.Context, e *edited) (*query, error) {
 		case r.Edit != nil:
 			refused = api.Errorf(api.BadEdit, "another edit of query %q is under way", r.Name)
 		default:
-			r.Edit = e
+			if refused = r.is(revision); refused == nil {
+				r.Edit = e
+			}
 		}
 	})
 	switch {
@@ -371,6 +377,14 @@ func (q *query) begins(ctx context.Context, e *edited) (*query, error) {
 	q.watch.event(api.EventEdit, nil, "the query is being edited")
 	q.tell()
 	return q, nil
+}
+
+// is refuses an edit that is for another revision of the query, unless it is for any.
+func (r record) is(revision *int64) *api.Error {
+	if revision == nil || *revision == r.Revision {
+		return nil
+	}
+	return api.Errorf(api.BadEdit, "query %q has been edited: it has revision %d, and not %d", r.Name, r.Revision, *revision)
 }
 
 // editPause is how long a call waits before it looks again how an edit goes.

@@ -99,28 +99,32 @@ func TestReplace(t *testing.T) {
 	b.submit(s)
 	b.rows(s, 100)
 
-	if _, err := b.Replace(t.Context(), "none", s, false); code(err) != api.UnknownQuery {
+	if _, err := b.Replace(t.Context(), "none", s, api.ReplaceOptions{}); code(err) != api.UnknownQuery {
 		t.Errorf("error %v", err)
 	}
 	wrong := version(s, 2)
 	wrong.Spec = strings.Replace(wrong.Spec, "a, 2 AS v", "b, 2 AS v", 1)
-	if _, err := b.Replace(t.Context(), "versions", wrong, false); code(err) != api.BadSpec {
+	if _, err := b.Replace(t.Context(), "versions", wrong, api.ReplaceOptions{}); code(err) != api.BadSpec {
 		t.Errorf("error %v", err)
 	}
 	wrong = version(s, 2)
 	wrong.Name = "other"
-	if _, err := b.Replace(t.Context(), "versions", wrong, false); code(err) != api.BadRequest {
+	if _, err := b.Replace(t.Context(), "versions", wrong, api.ReplaceOptions{}); code(err) != api.BadRequest {
 		t.Errorf("error %v", err)
 	}
 
-	q, err := b.Replace(t.Context(), "versions", version(s, 2), false)
+	q, err := b.Replace(t.Context(), "versions", version(s, 2), api.ReplaceOptions{})
 	if err != nil || q.Edit == nil || q.Edit.State != api.EditDone || !slices.Equal(q.Edit.Kept, []string{"total"}) || len(q.Edit.New) > 0 {
 		t.Fatalf("%+v, error %v", q, err)
 	}
 	b.rows(s, 200)
 	wider := version(s, 2)
 	wider.Workers = 3
-	if q, err = b.Replace(t.Context(), "versions", wider, false); err != nil || q.Workers != 3 || q.Edit.State != api.EditDone {
+	before := q.Revision - 1
+	if _, err = b.Replace(t.Context(), "versions", wider, api.ReplaceOptions{Revision: &before}); code(err) != api.BadEdit || !strings.Contains(err.Error(), "revision 1, and not 0") {
+		t.Errorf("error %v", err)
+	}
+	if q, err = b.Replace(t.Context(), "versions", wider, api.ReplaceOptions{Revision: &q.Revision}); err != nil || q.Workers != 3 || q.Edit.State != api.EditDone {
 		t.Errorf("%+v, error %v", q, err)
 	}
 	b.rows(s, 300)
@@ -129,7 +133,7 @@ func TestReplace(t *testing.T) {
 	lossy := version(s, 3)
 	lossy.Workers = 3
 	lossy.Spec = strings.Replace(lossy.Spec, "sum(a) AS s", "max(a) AS s", 1)
-	if _, err := b.Replace(t.Context(), "versions", lossy, false); code(err) != api.BadEdit || !strings.Contains(err.Error(), `operator "total": it had`) {
+	if _, err := b.Replace(t.Context(), "versions", lossy, api.ReplaceOptions{}); code(err) != api.BadEdit || !strings.Contains(err.Error(), `operator "total": it had`) {
 		t.Errorf("error %v", err)
 	}
 	if now, err := b.Query(t.Context(), "versions"); err != nil || now.State != api.Running || now.Edit == nil || now.Edit.State != api.EditDone {
@@ -137,7 +141,7 @@ func TestReplace(t *testing.T) {
 	}
 	elsewhere := version(s, 4)
 	elsewhere.Spec = strings.Replace(elsewhere.Spec, "out.csv", "other.csv", 1)
-	if _, err := b.Replace(t.Context(), "versions", elsewhere, false); code(err) != api.BadEdit || !strings.Contains(err.Error(), "have been committed") {
+	if _, err := b.Replace(t.Context(), "versions", elsewhere, api.ReplaceOptions{}); code(err) != api.BadEdit || !strings.Contains(err.Error(), "have been committed") {
 		t.Errorf("error %v", err)
 	}
 	q = b.state("versions", api.Finished)
@@ -152,7 +156,7 @@ func TestReplace(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
-	if _, err := b.Replace(t.Context(), "versions", version(s, 5), false); code(err) != api.QueryEnded {
+	if _, err := b.Replace(t.Context(), "versions", version(s, 5), api.ReplaceOptions{}); code(err) != api.QueryEnded {
 		t.Errorf("error %v", err)
 	}
 }
@@ -166,7 +170,7 @@ func TestReplaceDrops(t *testing.T) {
 	b.rows(s, 100)
 	lossy := version(s, 2)
 	lossy.Spec = strings.Replace(lossy.Spec, "sum(a) AS s", "max(a) AS s", 1)
-	q, err := b.Replace(t.Context(), "versions", lossy, true)
+	q, err := b.Replace(t.Context(), "versions", lossy, api.ReplaceOptions{AllowDrop: true})
 	if err != nil || len(q.Edit.Dropped) != 1 || q.Edit.Dropped[0].Operator != "total" || !slices.Equal(q.Edit.New, []string{"total"}) {
 		t.Fatalf("%+v, error %v", q, err)
 	}
@@ -200,22 +204,22 @@ func TestReplaceWithoutCheckpoints(t *testing.T) {
 	if _, err := b.Stop(t.Context(), "versions"); code(err) != api.BadRequest || !strings.Contains(err.Error(), `"total" would lose its state`) {
 		t.Errorf("error %v", err)
 	}
-	if _, err := b.Replace(t.Context(), "versions", version(s, 2), false); code(err) != api.BadEdit || !strings.Contains(err.Error(), `operator "total": the query has no checkpoints`) {
+	if _, err := b.Replace(t.Context(), "versions", version(s, 2), api.ReplaceOptions{}); code(err) != api.BadEdit || !strings.Contains(err.Error(), `operator "total": the query has no checkpoints`) {
 		t.Errorf("error %v", err)
 	}
 	saves := version(s, 2)
 	saves.Checkpoint = ""
-	q, err := b.Replace(t.Context(), "versions", saves, true)
+	q, err := b.Replace(t.Context(), "versions", saves, api.ReplaceOptions{AllowDrop: true})
 	if err != nil || q.Edit.State != api.EditDone || len(q.Edit.Dropped) != 1 || len(q.Edit.Kept) > 0 {
 		t.Fatalf("%+v, error %v", q, err)
 	}
 	b.rows(s, 200)
 	again := *saves
 	again.Checkpoint = "off" // and nothing else
-	if q, err = b.Replace(t.Context(), "versions", &again, false); err != nil || !slices.Equal(q.Edit.Kept, []string(nil)) || len(q.Edit.Dropped) > 0 {
+	if q, err = b.Replace(t.Context(), "versions", &again, api.ReplaceOptions{}); err != nil || !slices.Equal(q.Edit.Kept, []string(nil)) || len(q.Edit.Dropped) > 0 {
 		t.Fatalf("%+v, error %v", q, err)
 	}
-	if _, err = b.Replace(t.Context(), "versions", saves, false); code(err) != api.BadEdit {
+	if _, err = b.Replace(t.Context(), "versions", saves, api.ReplaceOptions{}); code(err) != api.BadEdit {
 		t.Errorf("error %v", err)
 	}
 	b.state("versions", api.Finished)
@@ -240,7 +244,7 @@ func TestReplaceKeepsSettings(t *testing.T) {
 	time.Sleep(300 * time.Millisecond) // it holds
 	wider := *s
 	wider.Workers = 3
-	q, err := b.Replace(t.Context(), "chain", &wider, false)
+	q, err := b.Replace(t.Context(), "chain", &wider, api.ReplaceOptions{})
 	if err != nil || len(q.Edit.Unset) > 0 {
 		t.Fatalf("%+v, error %v", q, err)
 	}
@@ -264,7 +268,7 @@ func TestReplaceKeepsSettings(t *testing.T) {
 	ends("599\n701\n")
 	edited := wider
 	edited.Spec = strings.Replace(s.Spec, "a &gt; 7", "a &gt; 8", 1)
-	if q, err = b.Replace(t.Context(), "chain", &edited, false); err != nil || !slices.Equal(q.Edit.Unset, []string{"f.condition"}) {
+	if q, err = b.Replace(t.Context(), "chain", &edited, api.ReplaceOptions{}); err != nil || !slices.Equal(q.Edit.Unset, []string{"f.condition"}) {
 		t.Fatalf("%+v, error %v", q, err)
 	}
 	add("651\n")
@@ -308,7 +312,7 @@ func TestStopAndResume(t *testing.T) {
 		t.Fatalf("%+v, error %v", q, err)
 	}
 	before = len(written(t, s))
-	if q, err = b.Replace(t.Context(), "versions", version(s, 2), false); err != nil || q.Edit.State != api.EditDone {
+	if q, err = b.Replace(t.Context(), "versions", version(s, 2), api.ReplaceOptions{}); err != nil || q.Edit.State != api.EditDone {
 		t.Fatalf("%+v, error %v", q, err)
 	}
 	b.state("versions", api.Finished)
@@ -337,7 +341,7 @@ func TestResumeFailed(t *testing.T) {
 	}
 	refused := version(s, 3)
 	refused.Spec = strings.Replace(refused.Spec, "out.csv", "other.csv", 1)
-	if _, err := b.Replace(t.Context(), "versions", refused, false); code(err) != api.BadEdit {
+	if _, err := b.Replace(t.Context(), "versions", refused, api.ReplaceOptions{}); code(err) != api.BadEdit {
 		t.Errorf("error %v", err)
 	}
 	if again := b.state("versions", api.Failed); again.Error != q.Error {
@@ -349,7 +353,7 @@ func TestResumeFailed(t *testing.T) {
 	b.state("versions", api.Failed) // over the same row
 	skips := version(s, 2)
 	skips.Spec = strings.Replace(skips.Spec, `<param name="rate"`, `<param name="on-error" value="skip"/><param name="rate"`, 1)
-	if _, err := b.Replace(t.Context(), "versions", skips, false); err != nil {
+	if _, err := b.Replace(t.Context(), "versions", skips, api.ReplaceOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.state("versions", api.Finished)
@@ -477,7 +481,7 @@ func replaceKilled(t *testing.T, n int, after bool) int {
 	mortal.dies(n, after)
 	asked := make(chan error, 1)
 	go func() {
-		_, err := first.Replace(context.Background(), "versions", version(s, 2), false)
+		_, err := first.Replace(context.Background(), "versions", version(s, 2), api.ReplaceOptions{})
 		asked <- err
 	}()
 	select {

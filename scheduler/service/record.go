@@ -46,6 +46,7 @@ type record struct {
 	Replicas map[string]int  `json:"replicas,omitempty"` // of operators that have another number than the submission says
 	Core     int64           `json:"core,omitempty"`     // which record of a core counts
 	Edit     *edited         `json:"edit,omitempty"`     // an edit that is under way
+	Revision int64           `json:"revision,omitempty"` // how many edits were done
 	LastEdit *api.Edit       `json:"lastEdit,omitempty"` // how the last one went
 }
 

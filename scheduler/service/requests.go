@@ -26,7 +26,7 @@ func (q *query) describe() *api.Query {
 	q.mu.Unlock()
 	d := &api.Query{
 		Name: rec.Name, State: state, Error: rec.Error, Submitted: rec.Submitted, File: rec.Submission.File,
-		Dir: rec.Submission.Dir, Set: rec.Submission.Set, Partitions: rec.Submission.Partitions, Workers: rec.Submission.Workers,
+		Dir: rec.Submission.Dir, Set: rec.Submission.Set, Partitions: rec.Submission.Partitions, Workers: rec.Submission.Workers, Revision: rec.Revision,
 	}
 	if !rec.Ended.IsZero() {
 		d.Ended = &rec.Ended

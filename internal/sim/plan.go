@@ -27,12 +27,13 @@ type plan struct {
 	NoCheckpoints       bool    // what has state restarts empty
 	SingleFile          float64 // chance of a sink to be one file
 	Limits              executor.Limits
-	Memory              int64 // of a worker for retained rows, what is more is spilled; 0: it is not bounded
-	Sets                int   // changes of conditions
-	Prefers             int   // changes of the input that a selector has its rows from
-	Needs               bool  // operators need resources
-	Endless             bool  // inputs end only when they are told to stop
-	StopAt              int64 // 0: never
+	Memory              int64   // of a worker for retained rows, what is more is spilled; 0: it is not bounded
+	Sets                int     // changes of conditions
+	Prefers             int     // changes of the input that a selector has its rows from
+	Needs               bool    // operators need resources
+	Uneven              float64 // workers come up late, or not at all
+	Endless             bool    // inputs end only when they are told to stop
+	StopAt              int64   // 0: never
 	StopEnds            bool
 
 	// The cluster.
@@ -129,6 +130,9 @@ func drawPlan(seed uint64) plan {
 		p.DiesWriting, p.DiesActing, p.SaveFails = pick(0, 0.002, 0.02), pick(0, 0.002, 0.02), pick(0, 0.02)
 	}
 	p.Needs = r.IntN(4) == 0
+	if p.Needs {
+		p.Uneven = pick(0, 0.4)
+	}
 	p.Prefers = int(number(0, 0, 1, 3))
 	if r.IntN(4) == 0 {
 		p.Memory, p.SpillFull, p.SpillLost = number(200, 1000, 5000), pick(0, 0.01, 0.1), pick(0, 0, 0.01)

@@ -22,6 +22,7 @@ func zombies(p *plan) {
 	p.LeastRows, p.MostRows, p.Span, p.StopAt, p.Endless = 30, 60, 6*second, 0, false
 	p.Lost, p.Slow, p.DiskFails, p.DiesWriting, p.DiesActing, p.SaveFails = 0, 0, 0, 0, 0, 0
 	p.Every, p.Flight, p.Limits = 8, 4, executor.Limits{}
+	p.Depose, p.SleepsActing, p.Power, p.Memory, p.Prefers, p.Uneven = 0, 0, 0, 0, 0, 0
 }
 
 // changes asks for many of them, whose orders come late, while epochs go fast.
@@ -49,10 +50,11 @@ var rules = map[string]without{
 	}},
 	"restate": {100, nil},
 	"endstay": {100, func(p *plan) { p.Latency = 400 * millisecond }},
-	"fence": {600, func(p *plan) {
+	"fence": {900, func(p *plan) {
 		zombies(p)
 		p.Shape, p.Rewrites, p.Sets, p.Interval, p.Workers = "chain", nil, 8, 20*millisecond, 4
 		p.Slow, p.Lost, p.FaultEvery, p.Faults = 0.4, 0.4, 700*millisecond, 6
+		p.Broken, p.Leaks, p.Quiet = 0, 0, 0
 	}},
 	"seal":       {200, func(p *plan) { zombies(p); p.Interval = 50 * millisecond }},
 	"controllog": {200, nil},

@@ -90,7 +90,7 @@ var wanted = []string{
 	"launches from a checkpoint", "standbys launched", "processes that ended", "schedulers that ended", "epochs of zombies",
 	"changes", "late votes", "trimmed", "retries", "moves", "breaks", "stops", "launches of tasks that need resources",
 	"schedulers that were deposed", "launches by former schedulers", "kills by former schedulers", "ends by former schedulers", "saves refused",
-	"preferences", "spills", "spills that failed", "reads of spilled rows", "spilled rows that were lost",
+	"preferences", "workers that ended before they were up", "spills", "spills that failed", "reads of spilled rows", "spilled rows that were lost",
 	"machines that died", "epochs lost with machines", "commits lost with machines", "rows of files lost with machines",
 }
 

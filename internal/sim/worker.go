@@ -38,7 +38,16 @@ func (w *world) startWorker(has dataflow.Resources) {
 	k := &worker{world: w, id: scheduler.WorkerID(fmt.Sprintf("worker-%d", n)), addr: fmt.Sprintf("addr-%d", n), has: has, seen: map[string]int64{}, told: w.now, skew: w.between(-w.plan.Skew, w.plan.Skew)}
 	k.retained = k.retention()
 	w.workers = append(w.workers, k)
-	w.after(w.between(5*millisecond, 100*millisecond), func() {
+	soon := 100 * int64(millisecond)
+	if w.faults() && w.chance(w.plan.Uneven/4) {
+		w.fault()
+		w.counts["workers that ended before they were up"]++
+		w.after(w.between(0, 2*soon), func() { k.kill("before it is up, or just after") })
+	}
+	if w.chance(w.plan.Uneven / 2) {
+		soon = 3 * second
+	}
+	w.after(w.between(5*millisecond, soon), func() {
 		k.register()
 		k.pulse()
 	})

@@ -78,6 +78,26 @@
 // A task is unprotected if it has copies or standbys and there is, on another worker, neither a copy that
 // has caught up nor a place for a standby.
 //
+// # Balance
+//
+// A worker that comes late, as those that replace others do, gets a share of the tasks when all has been quiet for
+// Config.Quiet: all tasks run, obey and have been where their producers are, nothing is being changed or stopped, no worker
+// has come or gone, and none is missing (else ten times as long). One task moves, as if it had failed, but without a standby
+// in its place, and just after a checkpoint is complete, so that little is done again; where sources count epochs, also
+// when they have had nothing new since. The next one waits for the same again.
+//
+// A task moves only if the placement gets better: fewer tasks that must be apart share a worker, or else fewer that should
+// be spread, or else the loads are less apart. For the last the worker must have clearly too much: two tasks more than its
+// share, or half as much again. So moves come to an end. What costs least goes first: tasks without state, then those with
+// state, with sources, with sinks, which have to end before. A standby gets another place at once. These stay where they are:
+//
+//   - tasks that have ended, and those that are at home
+//   - with sources that cannot be read again, and sinks that undo nothing (Report.Replays)
+//   - with state, if there are no checkpoints
+//   - copies of which no other one has caught up
+//
+// Within ten minutes there are no more moves than tasks. Alerts tell of each one, and TaskLaunch.Moved.
+//
 // # Checkpoints
 //
 // A checkpoint c is a multiple of Config.Every. It is complete when there is a snapshot that holds at c of
@@ -134,7 +154,7 @@
 //
 // # What is not covered
 //
-// Tasks other than copies, and those that share too few cores, do not move once they run: a worker that comes late gets
-// those that are launched later. That tasks do not use more than they say is left to the cluster. A source that cannot be read again is not known as such. Changes are settings; those of the graph
-// are not made here.
+// Moves look at how many tasks a worker has, not at how busy they are, and at one task at a time: two that would have to
+// change places stay. That tasks do not use more than they say is left to the cluster. Changes are settings; those of
+// the graph are not made here.
 package scheduler

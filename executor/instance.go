@@ -259,6 +259,9 @@ func (i *Instance) Tick() {
 
 // settle hands on what the last step has left to be sent.
 func (i *Instance) settle() {
+	if !i.dead {
+		i.checkLogs()
+	}
 	if i.dead {
 		return
 	}

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"fmt"
 	"time"
 
 	"sluice/executor/state"
@@ -38,6 +39,24 @@ func (i *Instance) release() {
 			s.target = s.goal
 			i.fail(i.record(s))
 		}
+	}
+}
+
+// checkLogs ends the instance if one of its logs has been given up: nothing can be appended to it, and what waits for it
+// would wait for ever. The next generation opens it again.
+func (i *Instance) checkLogs() {
+	check := func(what, name string, log any) {
+		if l, ok := log.(state.Syncing); ok {
+			if err := l.Failed(); err != nil {
+				i.fail(storeError(fmt.Errorf("the log of %s %q: %w", what, name, err)))
+			}
+		}
+	}
+	for _, f := range i.feeds {
+		check("source", f.ctx.Op.Name, f.logFile)
+	}
+	for _, s := range i.sinks {
+		check("sink", s.node.ctx.Op.Name, s.log)
 	}
 }
 

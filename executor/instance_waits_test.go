@@ -106,6 +106,77 @@ func TestWaitsForRoom(t *testing.T) {
 	}
 }
 
+// lostStore is a store the logs of which are given up, by kind.
+type lostStore struct {
+	executor.Store
+	lost map[string]error
+}
+
+// lostLog is what a log of a lostStore says of the disk.
+type lostLog struct {
+	state.Syncing
+	store *lostStore
+	kind  string
+}
+
+func (l *lostLog) Failed() error { return l.store.lost[l.kind] }
+
+func (s *lostStore) OpenSource(source string, gen int64) (state.SourceLog, []state.Epoch, error) {
+	log, entries, err := s.Store.OpenSource(source, gen)
+	return struct {
+		state.SourceLog
+		*lostLog
+	}{log, &lostLog{log.(state.Syncing), s, "source"}}, entries, err
+}
+
+func (s *lostStore) OpenSink(sink string, gen int64) (state.SinkLog, int64, []byte, error) {
+	log, epoch, witness, err := s.Store.OpenSink(sink, gen)
+	return struct {
+		state.SinkLog
+		*lostLog
+	}{log, &lostLog{log.(state.Syncing), s, "sink"}}, epoch, witness, err
+}
+
+// TestLostLog: an instance whose log is given up ends, to be launched again, also if its sources have ended and nothing is
+// to be appended any more.
+func TestLostLog(t *testing.T) {
+	for kind, name := range map[string]string{"source": `source "in"`, "sink": `sink "out"`} {
+		dir := editDir(t, 100)
+		kept, err := shared.Open(filepath.Join(dir, "state"), shared.Options{Coordinator: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer kept.Close()
+		store, env := &lostStore{kept, map[string]error{}}, &loneEnv{}
+		p := editPlan(t, dir, waitsSpec, 1, nil)
+		i, err := executor.NewInstance(executor.InstanceConfig{
+			Query: p, Task: p.Task("in"), Launch: metaquery.Launch{ID: metaquery.TaskID{Task: "in", Gen: 1}, Every: 1000, Flight: 100}, Store: store, Env: env,
+			Build: func(c *operators.Context) (operators.Operator, error) {
+				return catalog.Build(c, catalog.Options{Limit: -1})
+			},
+			OpenSource: catalog.OpenSource,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer i.Close()
+		for range 20 {
+			i.Cut(context.Background())
+			i.Tick()
+		}
+		if r := i.Report(); r.Retry != "" || r.Failure != nil || r.Frontiers["out"] != metaquery.LastEpoch {
+			t.Fatalf("%s: at the end: %+v", kind, r)
+		}
+		store.lost[kind] = syscall.EIO
+		changes := env.changes
+		i.Tick()
+		r := i.Report()
+		if !strings.Contains(r.Retry, name) || !strings.Contains(r.Retry, syscall.EIO.Error()) || r.Failure != nil || env.changes == changes {
+			t.Errorf("%s: retry %q, failure %v, %d changes", kind, r.Retry, r.Failure, env.changes-changes)
+		}
+	}
+}
+
 // backEnv has a clock that is set back.
 type backEnv struct {
 	loneEnv

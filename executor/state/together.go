@@ -49,6 +49,9 @@ type Syncing interface {
 	Synced() int64
 	// Sync brings all of it to the disk, if that is promised. After a failure nothing can be appended any more.
 	Sync() error
+	// Failed tells why nothing can be appended any more, and Synced gets no further, until the log is opened again: the
+	// disk has failed to sync, maybe in the background. It is nil as long as the log can be used.
+	Failed() error
 }
 
 // RowLog is a SourceLog that also keeps rows, for sources that cannot be read again.

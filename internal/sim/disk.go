@@ -244,11 +244,17 @@ func (l *sourceLog) Synced() int64 { return l.SourceLog.(state.Syncing).Synced()
 // Sync implements state.Syncing.
 func (l *sourceLog) Sync() error { return l.store.write(l.SourceLog.(state.Syncing).Sync) }
 
+// Failed implements state.Syncing.
+func (l *sourceLog) Failed() error { return l.SourceLog.(state.Syncing).Failed() }
+
 // Synced implements state.Syncing.
 func (l *sinkLog) Synced() int64 { return l.SinkLog.(state.Syncing).Synced() }
 
 // Sync implements state.Syncing.
 func (l *sinkLog) Sync() error { return l.store.write(l.SinkLog.(state.Syncing).Sync) }
+
+// Failed implements state.Syncing.
+func (l *sinkLog) Failed() error { return l.SinkLog.(state.Syncing).Failed() }
 
 // Syncs is what a store says on whose account sinks sync.
 func (s *workerStore) Syncs() bool { return s.disk.world.plan.Fsync != state.FsyncNever }

@@ -22,7 +22,8 @@ Memory in memory, for simulations.
   - Acknowledged is kept. What returned nil is there for all processes, however many are killed. What was
     under way may be there or not, but never in part. An error other than state.ErrSealed, ErrSuperseded and
     state.AssertionError is of the moment: nothing has happened, and the call may be repeated. Only where the
-    disk fails to sync is a log given up: all later appends fail until it is opened again.
+    disk fails to sync is a log given up: all later appends fail until it is opened again. Its Failed says so even if
+    nothing is appended any more.
   - Sealing. To open a log is to seal what was opened before, of lower generations and of the same one. The
     entries that OpenSource returns, and the commit of OpenSink, are all that was acknowledged to those, and what they
     append later is seen by nobody for ever: their Append and Commit give state.ErrSealed from then on. A

@@ -214,6 +214,37 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
+// That the disk has failed to sync in the background is told also if nothing is appended any more.
+func TestFailedLastSync(t *testing.T) {
+	plan := &faults{}
+	s := openNew(t, Options{Fsync: state.FsyncGrouped, Interval: time.Millisecond, wrapFile: func(f logFile) logFile { return &faultyFile{f, plan} }})
+	log, _ := source(t, s, 1)
+	sinkLog, _, _, err := s.OpenSink("snk", 1)
+	must(t, err)
+	both := []state.Syncing{log, sinkLog.(state.Syncing)}
+	for _, l := range both {
+		must(t, l.Failed())
+	}
+	plan.set(func(f *faults) { f.sync = syscall.EIO })
+	must(t, errors.Join(log.Append(epoch(1)), sinkLog.Commit(1, nil)))
+	for i, l := range both {
+		for end := time.Now().Add(10 * time.Second); l.Failed() == nil && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		is(t, l.Failed(), syscall.EIO)
+		if up := l.Synced(); up >= 1 {
+			t.Errorf("log %d: synced up to %d", i, up)
+		}
+	}
+	plan.set(func(f *faults) { f.sync = nil })
+	is(t, log.Close(), syscall.EIO)
+	is(t, sinkLog.Close(), syscall.EIO)
+	again, list := source(t, s, 2)
+	if err := again.Failed(); err != nil || len(list) != 1 {
+		t.Errorf("opened again: %v, %d entries", err, len(list))
+	}
+}
+
 // Syncs of FsyncGrouped are shared by many appends, and there are none in FsyncNever.
 func TestSyncs(t *testing.T) {
 	for mode, want := range map[state.FsyncMode][2]int{

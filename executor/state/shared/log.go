@@ -370,7 +370,7 @@ func (l *log) arm() {
 	l.armed = true
 }
 
-// syncLater is what the timer of FsyncGrouped does. A failure shows at the next append.
+// syncLater is what the timer of FsyncGrouped does. Failed, and the next append, tell of a failure.
 func (l *log) syncLater() {
 	l.mu.Lock()
 	l.armed = false
@@ -419,6 +419,14 @@ func (l *log) Sync() error {
 	return nil
 }
 
+// Failed is that of state.Syncing.
+func (l *log) Failed() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed
+}
+
+// close brings what was appended to the disk, and gives an error if that was not possible, or has not been before.
 func (l *log) close() error {
 	if l.closed {
 		return nil
@@ -429,9 +437,9 @@ func (l *log) close() error {
 	}
 	var err error
 	if l.mode != state.FsyncNever && l.failed == nil {
-		err = l.file.Sync()
+		err = wrap(l.file.Sync())
 	}
-	return wrap(errors.Join(err, l.file.Close()))
+	return errors.Join(l.failed, err, wrap(l.file.Close()))
 }
 
 // bulky tells whether the log is to be written anew, when about live bytes of it are of use.

@@ -186,6 +186,9 @@ func (l *memorySourceLog) Rows(epoch int64, f func(rows []byte) error) error {
 	return err
 }
 
+// Failed is that of state.Syncing.
+func (l *memorySourceLog) Failed() error { return nil }
+
 // Close is that of state.SourceLog.
 func (l *memorySourceLog) Close() error {
 	l.p.m.mu.Lock()
@@ -277,6 +280,9 @@ func (l *memorySinkLog) Sync() error {
 		}
 	})
 }
+
+// Failed is that of state.Syncing.
+func (l *memorySinkLog) Failed() error { return nil }
 
 // Close is that of state.SinkLog.
 func (l *memorySinkLog) Close() error {

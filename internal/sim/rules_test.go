@@ -69,7 +69,11 @@ var rules = map[string]without{
 	}},
 	"logfirst": {50, nil},
 	"ranges":   {50, nil},
-	"durable":  {100, func(p *plan) { p.Power, p.Fsync, p.Faults = 1, state.FsyncGrouped, max(p.Faults, 4) }},
+	"durable": {400, func(p *plan) {
+		p.Power, p.Fsync, p.Zombies, p.NoCheckpoints, p.Memory = 1, state.FsyncGrouped, 0, false, 0
+		p.Faults, p.FaultEvery, p.Workers, p.Latency, p.CutDelay = 12, 100*millisecond, 4, 3*millisecond, 0
+		p.LeastRows, p.MostRows, p.Span = 30, 60, 2*second
+	}},
 	"term": {200, func(p *plan) {
 		p.Depose, p.SleepsActing, p.Faults, p.FaultEvery, p.Workers = 1, 0, 6, 300*millisecond, 3
 	}},

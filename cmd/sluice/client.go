@@ -116,16 +116,12 @@ func (o *serviceOptions) until(name string, so func(*api.Query) bool, otherwise 
 	}
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
-	if limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit)
-		defer cancel()
-	}
+	begin := time.Now()
 	var there time.Time // when a scheduler has answered last
 	told := false
 	for last := ""; ; {
 		q := &api.Query{}
-		err := c.Do(ctx, http.MethodGet, queryPath(name), nil, q)
+		err := look(ctx, c, name, begin.Add(limit), limit > 0, q)
 		var known *api.Error
 		answered := err == nil || errors.As(err, &known)
 		switch {
@@ -144,11 +140,24 @@ func (o *serviceOptions) until(name string, so func(*api.Query) bool, otherwise 
 			fmt.Fprintf(s.err, "warning: %v; waiting for one that does\n", err)
 			told = true
 		}
+		if limit > 0 && time.Since(begin) >= limit {
+			return nil, &exitError{exitFailed, fmt.Sprintf("query %q: %s%s", name, last, otherwise)}
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(waitPause):
 		}
 	}
+}
+
+// look asks how a query is. If that is limited an answer may take until end, and a moment in any case.
+func look(ctx context.Context, c *api.Client, name string, end time.Time, limited bool, q *api.Query) error {
+	if limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, max(time.Until(end), askTime))
+		defer cancel()
+	}
+	return c.Do(ctx, http.MethodGet, queryPath(name), nil, q)
 }
 
 // passing reports whether what a scheduler says may be different in a moment.

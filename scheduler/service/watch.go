@@ -148,6 +148,10 @@ func (w *watch) launched(l *scheduler.TaskLaunch) {
 		w.event(api.EventLaunched, data, "task %s is launched on %s, generation %d", l.ID.Task, l.Worker, l.ID.Gen)
 		return
 	}
+	if l.Moved != "" {
+		w.event(api.EventLaunched, data, "task %s has moved from %s to %s, generation %d, and goes on from checkpoint %d", l.ID.Task, l.Moved, l.Worker, l.ID.Gen, l.Checkpoint)
+		return
+	}
 	w.mu.Lock()
 	w.restarts++
 	w.mu.Unlock()

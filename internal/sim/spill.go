@@ -22,11 +22,13 @@ func (k *worker) retention() *channel.Retention {
 	})
 }
 
-// spills tells whether the worker's disk takes anything now. When it is full it stays so for a while.
+// spills tells whether the worker's disk takes anything now. When it is full it stays so for a while, and then has room
+// for as long: where it never has, sources brake for ever, as they should.
 func (k *worker) spills() error {
 	w := k.world
-	if w.now >= k.fullUntil && w.chance(w.plan.SpillFull) {
+	if w.now >= k.roomUntil && w.chance(w.plan.SpillFull) {
 		k.fullUntil = w.now + w.between(0, 2*second)
+		k.roomUntil = k.fullUntil + 2*second
 	}
 	if w.now < k.fullUntil {
 		w.counts["spills that failed"]++

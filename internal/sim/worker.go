@@ -27,6 +27,7 @@ type worker struct {
 
 	retained  *channel.Retention // nil: each instance has its own
 	fullUntil int64              // its disk takes no retained rows until then
+	roomUntil int64              // and then takes them at least until then
 }
 
 // silence is after how long without a word of the scheduler a worker ends.

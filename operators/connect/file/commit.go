@@ -18,7 +18,7 @@ import (
 // A durable writer is one that Recover has been called of: its rows become visible epoch by epoch.
 //
 // One file, csv or ndjson, grows in place, and is cut to the length that was committed last when another
-// process goes on. A new state overwrites a file that is there already. Files in the other formats are
+// process goes on, unless something else has written it meanwhile (see tail.go). A new state overwrites a file that is there already. Files in the other formats are
 // complete only when they end, so they can be durable as part files alone.
 //
 // A part file is published by a link, which never overwrites (see fence.go). Parts are named by the epochs that they
@@ -56,13 +56,15 @@ type witness struct {
 	rows   int64 // written so far
 	length int64 // of one file, bytes
 	part   int64 // last epoch of the last part file
+	ending ending
 }
 
 // Kinds of output. Each is also the version of the witness's form.
 const (
-	oneFile   = 'f'
-	partFiles = 'p'
-	stream    = 's'
+	oneFile    = 'F'
+	oneFileOld = 'f' // without an ending
+	partFiles  = 'p'
+	stream     = 's'
 )
 
 func (w *writer) kind() byte {
@@ -80,6 +82,9 @@ func (x witness) encode() []byte {
 	for _, n := range []int64{x.rows, x.length, x.part} {
 		dst = binary.AppendUvarint(dst, uint64(n))
 	}
+	if x.kind == oneFile {
+		dst = x.ending.encode(dst)
+	}
 	return dst
 }
 
@@ -87,7 +92,8 @@ var errWitness = errors.New("what the state says of the output is damaged, or of
 
 // parseWitness also gives what comes after it.
 func parseWitness(src []byte, kind byte) (witness, []byte, error) {
-	if src[0] != kind {
+	ending := kind == oneFile && src[0] == oneFile
+	if src[0] != kind && (kind != oneFile || src[0] != oneFileOld) {
 		return witness{}, nil, errors.New("the state is of another output: path has changed between one file, a folder of part files and standard output")
 	}
 	x := witness{kind: kind}
@@ -98,6 +104,11 @@ func parseWitness(src []byte, kind byte) (witness, []byte, error) {
 			return witness{}, nil, errWitness
 		}
 		*to, src = int64(n), src[used:]
+	}
+	if ending {
+		var err error
+		x.ending, err = parseEnding(src)
+		return x, nil, err
 	}
 	return x, src, nil
 }
@@ -134,7 +145,7 @@ func (w *writer) Recover(epoch int64, mark []byte) (int64, error) {
 			err = w.open()
 		}
 	default:
-		err = w.recoverFile(at.length)
+		err = w.recoverFile(at)
 	}
 	w.rows, w.lastWitness = at.rows, at
 	if w.limit >= 0 {
@@ -143,8 +154,8 @@ func (w *writer) Recover(epoch int64, mark []byte) (int64, error) {
 	return epoch, err
 }
 
-// recoverFile goes on with one file behind its first length bytes.
-func (w *writer) recoverFile(length int64) error {
+// recoverFile goes on with one file behind what has been committed.
+func (w *writer) recoverFile(at witness) error {
 	tmp := w.target.(*fileTarget)
 	w.target, w.enc = nil, nil
 	if err := tmp.abort(); err != nil {
@@ -153,12 +164,12 @@ func (w *writer) recoverFile(length int64) error {
 	if !isText(w.format) { // rows cannot be added to what is complete
 		return errNotGrowable(tmp.path, w.format)
 	}
-	t, claimed, err := openGrowing(tmp.path, w.owner, length)
+	t, claimed, err := openGrowing(tmp.path, w.owner, at)
 	if err != nil {
 		return err
 	}
 	w.target, w.claim = t, claimed
-	w.opts.Header = w.opts.Header && length == 0
+	w.opts.Header = w.opts.Header && at.length == 0
 	return w.open()
 }
 
@@ -168,6 +179,8 @@ type growingTarget struct {
 	size      int64 // bytes written
 	committed int64 // of them
 	named     bool  // the disk has its name
+	tail      tail
+	number    uint64 // that the file system has given it
 }
 
 // openClaimed opens a file, makes it if it is not there, and claims it.
@@ -190,28 +203,42 @@ func openClaimed(path, owner string) (*os.File, *claim, error) {
 	}
 }
 
-func openGrowing(path, owner string, length int64) (*growingTarget, *claim, error) {
+func openGrowing(path, owner string, at witness) (*growingTarget, *claim, error) {
 	f, claimed, err := openClaimed(path, owner)
 	if err != nil {
 		return nil, nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && info.Size() < length {
-		err = fmt.Errorf("output %q has %d bytes, but %d have been committed: put it back as it was, or start anew with another state directory", path, info.Size(), length)
-	}
-	if err == nil {
-		err = f.Truncate(length)
-	}
-	if err != nil {
+	t := &growingTarget{f: f, size: at.length, committed: at.length}
+	if err := t.goOn(path, at); err != nil {
 		return nil, nil, errors.Join(err, f.Close(), claimed.release())
 	}
-	return &growingTarget{f: f, size: length, committed: length}, claimed, nil
+	return t, claimed, nil
+}
+
+// goOn cuts the file to what has been committed, if it still begins with that.
+func (t *growingTarget) goOn(path string, at witness) error {
+	info, err := t.f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < at.length {
+		return fmt.Errorf("output %q has %d bytes, but %d have been committed: put it back as it was, or start anew with another state directory", path, info.Size(), at.length)
+	}
+	t.number = fileNumber(info)
+	if t.tail, err = readTail(path, at.length); err != nil {
+		return err
+	}
+	if err := t.tail.check(path, info, at); err != nil {
+		return err
+	}
+	return t.f.Truncate(at.length)
 }
 
 // Write writes behind what has been written, whatever else the file has grown by.
 func (t *growingTarget) Write(p []byte) (int, error) {
 	n, err := t.f.WriteAt(p, t.size)
 	t.size += int64(n)
+	t.tail.add(p[:n])
 	return n, err
 }
 
@@ -245,6 +272,7 @@ func (w *writer) Commit(epoch int64, now bool) ([]byte, bool, error) {
 			}
 		}
 		t.committed, at.length = t.size, t.size
+		at.ending = ending{true, t.tail.sum(), t.number}
 	}
 	return at.encode(), true, nil
 }

@@ -3,9 +3,13 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,7 +37,7 @@ func TestEnsemble(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			leader, followers := e.Whole(t)
-			ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
 			test.run(&ensembleBed{bed: bed{T: t, ctx: ctx}, e: e, root: freshRoot(), leader: leader, followers: followers})
 		})
@@ -66,8 +70,8 @@ func (b *ensembleBed) through(session time.Duration, members ...int) store.Store
 func (b *ensembleBed) all() []int { return append([]int{b.leader}, b.followers...) }
 
 // counting adds one to a value again and again, as the leader, until it is told to end or cannot lead any more. It
-// returns the last number that was acknowledged.
-func (b *ensembleBed) counting(l store.Leadership, stop <-chan struct{}) (last int, err error) {
+// returns the last number that was acknowledged, which counted has meanwhile.
+func (b *ensembleBed) counting(l store.Leadership, stop <-chan struct{}, counted *atomic.Int64) (last int, err error) {
 	var version int64
 	for {
 		select {
@@ -79,6 +83,7 @@ func (b *ensembleBed) counting(l store.Leadership, stop <-chan struct{}) (last i
 			return last, err
 		}
 		last++
+		counted.Store(int64(last))
 	}
 }
 
@@ -105,21 +110,30 @@ func leaderServerDies(b *ensembleBed) {
 		last int
 		err  error
 	}
-	stop, counted := make(chan struct{}), make(chan outcome, 1)
+	stop, ended := make(chan struct{}), make(chan outcome, 1)
+	var counted atomic.Int64
 	go func() {
-		last, err := b.counting(l, stop)
-		counted <- outcome{last, err}
+		last, err := b.counting(l, stop, &counted)
+		ended <- outcome{last, err}
 	}()
+	// goesOn waits until more is acknowledged, or the leader has stopped.
+	goesOn := func() {
+		for last := counted.Load(); counted.Load() < last+10 && len(ended) == 0; time.Sleep(time.Millisecond) {
+			if b.ctx.Err() != nil {
+				b.Fatal("nothing is acknowledged any more")
+			}
+		}
+	}
 	for range 2 {
-		time.Sleep(100 * time.Millisecond)
+		goesOn()
 		leader, _ := b.e.Leader(b)
 		b.e.Members[leader].Kill()
 		b.e.Leader(b)
-		time.Sleep(100 * time.Millisecond)
+		goesOn()
 		b.e.Members[leader].Restart(b)
 	}
 	close(stop)
-	o := <-counted
+	o := <-ended
 	now := l.Store()
 	if o.err != nil {
 		b.Logf("the leader has stopped: %v", o.err)
@@ -258,7 +272,7 @@ func leaderServerDeposed(b *ensembleBed) {
 		b.leader, b.followers = b.e.Whole(b)
 		b.root = freshRoot()
 		// The session is longer than the pause, so that the client stays.
-		behind, beside := b.through(10*time.Second, b.leader), b.through(10*time.Second, b.followers...)
+		behind, beside := b.through(time.Minute, b.leader), b.through(time.Minute, b.followers...)
 		v := b.put(beside, "x", "old", 0)
 		for range 3 {
 			if value, _, err := behind.Get(b.ctx, "x"); err != nil || string(value) != "old" {
@@ -268,6 +282,7 @@ func leaderServerDeposed(b *ensembleBed) {
 		b.e.Members[b.leader].Pause(b)
 		b.e.Leader(b)
 		b.put(beside, "x", "new", v)
+		waiting := unread(b.T, b.e.Members[b.leader].Addr())
 		read := make(chan string, 4)
 		for range cap(read) {
 			go func() {
@@ -278,7 +293,12 @@ func leaderServerDeposed(b *ensembleBed) {
 				read <- string(value)
 			}()
 		}
-		time.Sleep(50 * time.Millisecond) // the questions wait at the server
+		for end := time.Now().Add(20 * time.Second); unread(b.T, b.e.Members[b.leader].Addr()) == waiting; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				b.Fatal("no question waits at the server")
+			}
+		}
+		time.Sleep(50 * time.Millisecond) // the others may come too
 		b.e.Members[b.leader].Resume(b)
 		for range cap(read) {
 			if value := <-read; value != "new" {
@@ -286,6 +306,37 @@ func leaderServerDeposed(b *ensembleBed) {
 			}
 		}
 	}
+}
+
+// unread is how many bytes wait in the connections of a server until it reads them.
+func unread(t *testing.T, addr string) (bytes int64) {
+	t.Helper()
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		// Its number, the addresses of this and of the other end, the state (1: connected), and the queues to write and to read.
+		f := strings.Fields(line)
+		if len(f) < 5 || !strings.HasSuffix(f[1], fmt.Sprintf(":%04X", number)) || f[3] != "01" {
+			continue
+		}
+		_, queue, _ := strings.Cut(f[4], ":")
+		n, err := strconv.ParseInt(queue, 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes += n
+	}
+	return bytes
 }
 
 // fencedOnEnsemble: a leader whose server stands still stops before another one leads, and is refused when it goes on.

@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long the suite waits for what has to come.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // eventually waits until ok holds.
 func eventually(t testing.TB, what string, ok func() bool) {

@@ -13,8 +13,9 @@ import (
 
 // balance is what the world keeps of the moves of tasks.
 type balance struct {
-	moves int
-	last  int64 // when
+	moves  int
+	inTerm int   // of them
+	last   int64 // when
 }
 
 // placement is how good it is where tasks are: the pairs of tasks that share a worker and must be apart, those that
@@ -74,14 +75,18 @@ func spreads(t, u *dataflow.Task) bool {
 	return false
 }
 
-// checkMove: each move makes the placement better.
+// checkMove: each move makes the placement better, and a term, which is shorter here than ten minutes, has no more of them
+// than there are tasks.
 func (w *world) checkMove(actions []scheduler.Action, before placement) {
 	for _, a := range actions {
 		var task, from, to string
 		if n, _ := fmt.Sscanf(a.Alert, "task %s moves from worker %s to %s", &task, &from, &to); n < 3 {
 			continue
 		}
-		w.moves, w.last = w.moves+1, w.now
+		w.moves, w.inTerm, w.last = w.moves+1, w.inTerm+1, w.now
+		if w.inTerm > len(w.cfg.Query.Tasks) {
+			w.t.Fatalf("%s: it is move %d of the term", a.Alert, w.inTerm)
+		}
 		if after := w.placement(); after.compare(before) >= 0 {
 			w.t.Fatalf("%s: the placement was %+v, and is %+v", a.Alert, before, after)
 		}

@@ -77,7 +77,7 @@ func newWorld(t *rapid.T, query *dataflow.Physical, checkpoints bool) *world {
 
 // restart begins a term.
 func (w *world) restart() {
-	w.asked = make(map[int64]bool)
+	w.asked, w.inTerm = make(map[int64]bool), 0
 	core, actions := scheduler.New(w.cfg, w.saved)
 	w.core = core
 	w.do(actions, len(actions))

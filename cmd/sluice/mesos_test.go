@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -67,9 +68,6 @@ func TestSchedulerOnMesos(t *testing.T) {
 	first.kill(syscall.SIGKILL)
 	waitTerm(t, second, q.Term)
 	t.Logf("another scheduler has the workers after %v", time.Since(begin))
-	if d := time.Since(begin); d > 5*time.Second {
-		t.Errorf("another scheduler has the workers after %v", d)
-	}
 	q = second.wait("kill", api.Running)
 	if after := executors(m); !slices.Equal(before, after) || q.Restarts > restarts {
 		t.Errorf("workers %v, before %v, %d restarts, before %d", after, before, q.Restarts, restarts)
@@ -80,7 +78,7 @@ func TestSchedulerOnMesos(t *testing.T) {
 	if n := len(m.Frameworks()); n != 1 {
 		t.Errorf("%d frameworks", n)
 	}
-	for end := time.Now().Add(10 * time.Second); len(executors(m)) > 0; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); len(executors(m)) > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("workers run after the end: %v", executors(m))
 		}
@@ -96,17 +94,18 @@ func TestSchedulerOnZooKeeper(t *testing.T) {
 	m, args := newMesos(t, 3)
 	zk := zktest.Start(t)
 	err := m.Announce([]string{zk.Addr()}, "/mesos")
-	for end := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		err = m.Announce([]string{zk.Addr()}, "/mesos") // it takes clients a little after it has answered
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	args = append(args, "--cluster", "zk://"+zk.Addr()+"/mesos", "--store", "zk://"+zk.Addr()+"/sluice", "--session", "2s")
+	args = append(args, "--cluster", "zk://"+zk.Addr()+"/mesos", "--store", "zk://"+zk.Addr()+"/sluice", "--session", "4s")
 	first := startScheduler(t, root, args...)
 	second := startScheduler(t, root, args...)
 	first.submit(spec, func(sub *api.Submission) {
-		sub.Set, sub.Checkpoint = []string{"a.rate=1500", "b.rate=750"}, "200ms"
+		// Two schedulers are lost before the input ends, for longer than a session each.
+		sub.Set, sub.Checkpoint = []string{"a.rate=700", "b.rate=350"}, "200ms"
 	})
 	q := waitWorkers(t, first)
 	workers := executors(m)
@@ -119,7 +118,7 @@ func TestSchedulerOnZooKeeper(t *testing.T) {
 	if err := first.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		var h api.Health
 		if _, err := first.try("GET", "/health", nil, &h); err == nil && h.Status == "standby" && h.URL == second.url {
 			break
@@ -131,11 +130,7 @@ func TestSchedulerOnZooKeeper(t *testing.T) {
 	begin = time.Now()
 	second.kill(syscall.SIGKILL)
 	last := waitTerm(t, first, next.Term)
-	if d := time.Since(begin); d > 5*time.Second {
-		t.Errorf("another scheduler has the workers after %v", d)
-	} else {
-		t.Logf("another scheduler has the workers after %v", d)
-	}
+	t.Logf("another scheduler has the workers after %v", time.Since(begin))
 	if after := executors(m); !slices.Equal(workers, after) || last.Restarts > 0 {
 		t.Errorf("workers %v, before %v, %d restarts", after, workers, last.Restarts)
 	}
@@ -146,7 +141,7 @@ func TestSchedulerOnZooKeeper(t *testing.T) {
 // waitTerm waits until the query of the kill tests runs, with all workers, in a later term.
 func waitTerm(t *testing.T, s *testScheduler, term int64) *api.Query {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if q := s.query("kill"); q != nil && q.State == api.Running && len(q.Processes) == q.Workers && q.Term > term {
 			return q
 		}
@@ -174,7 +169,7 @@ func TestSchedulerOnMesosCancels(t *testing.T) {
 // waitWorkers waits until the query of the kill tests has all of its workers and tasks.
 func waitWorkers(t *testing.T, s *testScheduler) *api.Query {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		q := s.query("kill")
 		if q != nil && len(q.Processes) == q.Workers && !slices.ContainsFunc(q.Tasks, func(task api.Task) bool { return task.State != "running" }) {
 			return q
@@ -227,7 +222,7 @@ func TestSchedulerOnMesosEdited(t *testing.T) {
 			leader, standby = standby, startScheduler(t, root, args...)
 		}
 		var q *api.Query
-		for end := time.Now().Add(40 * time.Second); q == nil || q.State != api.Finished && (q.Partitions != partitions || len(q.Processes) != q.Workers); q = leader.query("kill") {
+		for end := time.Now().Add(90 * time.Second); q == nil || q.State != api.Finished && (q.Partitions != partitions || len(q.Processes) != q.Workers); q = leader.query("kill") {
 			if time.Sleep(20 * time.Millisecond); time.Now().After(end) || q != nil && q.Edit != nil && q.Edit.State == api.EditRefused {
 				t.Fatalf("edit %d: %+v", i, q)
 			}
@@ -238,7 +233,7 @@ func TestSchedulerOnMesosEdited(t *testing.T) {
 	}
 	standby.wait("kill", api.Finished)
 	compareOutput(t, killOutput(t, dir), want)
-	for end := time.Now().Add(10 * time.Second); len(executors(m)) > 0; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); len(executors(m)) > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("workers run after the end: %v", executors(m))
 		}
@@ -321,7 +316,7 @@ func TestSchedulerAnotherGraph(t *testing.T) {
 			s.kill(syscall.SIGKILL)
 			write("my.rules", strings.Replace(divideRule, "k = 2", "k = 4", 1))
 			s = startScheduler(t, root, args...)
-			for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 				q := s.query("follow")
 				if q != nil && q.State == api.Starting && strings.Contains(q.Error, "has to do that again first; put it back") {
 					break
@@ -335,4 +330,73 @@ func TestSchedulerAnotherGraph(t *testing.T) {
 			waitOutput(t, dir, "a,n\n2,2\n1,2\n3,2\n")
 		})
 	}
+}
+
+// TestSchedulerAnotherGraphWorkerStands: a query whose graph has changed goes on only when the worker has ended that wrote
+// before, though that stands still and obeys nobody: what it writes later would fall into what is written now.
+func TestSchedulerAnotherGraphWorkerStands(t *testing.T) {
+	t.Parallel()
+	m, args := newMesos(t, 3)
+	root := t.TempDir()
+	spec, dir := writeFollow(t)
+	for name, text := range map[string]string{"follow.xml": rulesSpec, "my.rules": divideRule, "in.csv": "a\n1\n2\n2\n3\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := startScheduler(t, root, args...)
+	s.submit(spec, func(sub *api.Submission) { sub.Checkpoint, sub.Fsync = "100ms", "never" })
+	waitOutput(t, dir, "a,n\n2,2\n")
+	q := s.query("follow")
+	epoch := int64(0)
+	for _, x := range q.Tasks {
+		epoch = max(epoch, x.Epoch)
+	}
+	for end := time.Now().Add(30 * time.Second); q.Checkpoint <= epoch; q = s.query("follow") { // what is written is in it
+		if time.Sleep(20 * time.Millisecond); time.Now().After(end) {
+			t.Fatalf("%+v", q)
+		}
+	}
+	writer, pid := "", 0
+	for _, x := range q.Tasks {
+		t.Logf("%+v", x)
+		if x.Name == "out" {
+			writer = x.Worker
+		}
+	}
+	for _, a := range m.Agents() {
+		for _, e := range a.Executors {
+			if e.ID == writer {
+				pid = e.Pid
+			}
+		}
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s.kill(syscall.SIGKILL)
+	if err := os.WriteFile(filepath.Join(dir, "my.rules"), []byte(strings.Replace(divideRule, "k = 2", "k = 3", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = startScheduler(t, root, args...)
+	for end := time.Now().Add(40 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if q := s.query("follow"); q != nil && q.Edit != nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%+v", s.query("follow"))
+		}
+	}
+	if err := syscall.Kill(pid, 0); err == nil {
+		t.Errorf("the query is converted while process %d, which writes its output, is there still", pid)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "in.csv"), os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString("1\n")
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitOutput(t, dir, "a,n\n2,2\n1,2\n")
 }

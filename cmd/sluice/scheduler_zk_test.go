@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +19,35 @@ import (
 	"sluice/scheduler/api"
 	"sluice/scheduler/store/zkconn"
 )
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !so(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("within a minute it is not so that %s", what)
+		}
+	}
+}
+
+// printed is what a process prints, to be read while it runs.
+type printed struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (p *printed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(b)
+}
+
+func (p *printed) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
 
 // znodes are the sizes of all nodes below a path.
 func znodes(t *testing.T, url string) map[string]int {
@@ -94,7 +124,7 @@ func TestLargeSpecInZooKeeper(t *testing.T) {
 		t.Fatalf("%d bytes, error %v", len(large), err)
 	}
 	url := "zk://sluice:secret@" + zktest.Start(t).Addr() + "/large/spec"
-	args := []string{"--cluster", "local:2", "--store", url, "--session", "2s"}
+	args := []string{"--cluster", "local:2", "--store", url, "--session", "5s"}
 	first := startScheduler(t, root, args...)
 	first.submit(spec, nil)
 	first.wait("flights", api.Finished)
@@ -143,7 +173,7 @@ func TestStoreErrors(t *testing.T) {
 		"zk://owner:secret1@" + addr + "/owned/a store": "is no znode; write /name",
 	} {
 		cmd := command("scheduler", "--state-root", t.TempDir(), "--listen", "127.0.0.1:0", "--store", url)
-		waits := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+		waits := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 		text, err := cmd.CombinedOutput()
 		waits.Stop()
 		if status := cmd.ProcessState.ExitCode(); status != exitUsage || !bytes.Contains(text, []byte("sluice: --store: ")) || !bytes.Contains(text, []byte(want)) {
@@ -160,12 +190,13 @@ func TestStoreErrors(t *testing.T) {
 	proxy := zktest.NewProxy(t, addr)
 	proxy.Cut()
 	late := command("scheduler", "--state-root", t.TempDir(), "--listen", "127.0.0.1:0", "--store", "zk://"+proxy.Addr()+"/late", "--session", "1s")
-	var said bytes.Buffer
-	late.Stderr = &said
+	said := &printed{}
+	late.Stderr = said
 	if err := late.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(3*time.Second, func() { _ = late.Process.Signal(syscall.SIGTERM) })
+	eventually(t, "it is told that ZooKeeper is waited for", func() bool { return strings.Contains(said.String(), "zookeeper: no server serves this client") })
+	_ = late.Process.Signal(syscall.SIGTERM)
 	err := late.Wait()
 	text := said.String()
 	if err == nil || !strings.Contains(text, `level=WARN msg="zookeeper: no server serves this client`) ||
@@ -189,29 +220,31 @@ func TestZooKeeperAwayLocally(t *testing.T) {
 	was := waitTerm(t, first, 0)
 	for _, away := range []func(){proxy.Cut, proxy.Freeze} {
 		away()
-		time.Sleep(5 * time.Second)
+		time.Sleep(5 * time.Second) // this is how long it is away at least, not a wait for something
 		for _, s := range []*testScheduler{first, second} {
 			var h api.Health
-			if status, err := s.try("GET", "/health", nil, &h); status == http.StatusOK && h.Leader {
-				t.Errorf("without ZooKeeper a scheduler is %+v, status %d, error %v", h, status, err)
-			}
+			eventually(t, "nobody leads without ZooKeeper", func() bool {
+				h = api.Health{}
+				status, err := s.try("GET", "/health", nil, &h)
+				return err == nil && (status != http.StatusOK || !h.Leader)
+			})
 		}
 		proxy.Heal()
 		was = waitTerm(t, second, was.Term)
 	}
 	first.wait("kill", api.Finished)
 	compareOutput(t, killOutput(t, dir), want)
-	var a, b api.Health
-	first.call("GET", "/health", nil, &a)
-	second.call("GET", "/health", nil, &b)
-	if a.Leader == b.Leader || a.URL != b.URL || a.Store != "ok" || b.Store != "ok" {
-		t.Errorf("in the end the schedulers are %+v and %+v", a, b)
-	}
-	first.mu.Lock()
-	defer first.mu.Unlock()
+	eventually(t, "one leads in the end, and the other one knows it", func() bool {
+		var a, b api.Health
+		first.call("GET", "/health", nil, &a)
+		second.call("GET", "/health", nil, &b)
+		return a.Leader != b.Leader && a.URL == b.URL && a.Store == "ok" && b.Store == "ok"
+	})
 	for _, line := range []string{"this scheduler leads no longer: the store", "zookeeper: no server serves this client", "zookeeper: connected again"} {
-		if !strings.Contains(first.log.String(), line) {
-			t.Errorf("the log has no %q", line)
-		}
+		eventually(t, "the log has: "+line, func() bool {
+			first.mu.Lock()
+			defer first.mu.Unlock()
+			return strings.Contains(first.log.String(), line)
+		})
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -330,73 +329,4 @@ func TestSchedulerAnotherGraph(t *testing.T) {
 			waitOutput(t, dir, "a,n\n2,2\n1,2\n3,2\n")
 		})
 	}
-}
-
-// TestSchedulerAnotherGraphWorkerStands: a query whose graph has changed goes on only when the worker has ended that wrote
-// before, though that stands still and obeys nobody: what it writes later would fall into what is written now.
-func TestSchedulerAnotherGraphWorkerStands(t *testing.T) {
-	t.Parallel()
-	m, args := newMesos(t, 3)
-	root := t.TempDir()
-	spec, dir := writeFollow(t)
-	for name, text := range map[string]string{"follow.xml": rulesSpec, "my.rules": divideRule, "in.csv": "a\n1\n2\n2\n3\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := startScheduler(t, root, args...)
-	s.submit(spec, func(sub *api.Submission) { sub.Checkpoint, sub.Fsync = "100ms", "never" })
-	waitOutput(t, dir, "a,n\n2,2\n")
-	q := s.query("follow")
-	epoch := int64(0)
-	for _, x := range q.Tasks {
-		epoch = max(epoch, x.Epoch)
-	}
-	for end := time.Now().Add(30 * time.Second); q.Checkpoint <= epoch; q = s.query("follow") { // what is written is in it
-		if time.Sleep(20 * time.Millisecond); time.Now().After(end) {
-			t.Fatalf("%+v", q)
-		}
-	}
-	writer, pid := "", 0
-	for _, x := range q.Tasks {
-		t.Logf("%+v", x)
-		if x.Name == "out" {
-			writer = x.Worker
-		}
-	}
-	for _, a := range m.Agents() {
-		for _, e := range a.Executors {
-			if e.ID == writer {
-				pid = e.Pid
-			}
-		}
-	}
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	s.kill(syscall.SIGKILL)
-	if err := os.WriteFile(filepath.Join(dir, "my.rules"), []byte(strings.Replace(divideRule, "k = 2", "k = 3", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s = startScheduler(t, root, args...)
-	for end := time.Now().Add(40 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if q := s.query("follow"); q != nil && q.Edit != nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%+v", s.query("follow"))
-		}
-	}
-	if err := syscall.Kill(pid, 0); err == nil {
-		t.Errorf("the query is converted while process %d, which writes its output, is there still", pid)
-	}
-	f, err := os.OpenFile(filepath.Join(dir, "in.csv"), os.O_APPEND|os.O_WRONLY, 0)
-	if err == nil {
-		_, err = f.WriteString("1\n")
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	waitOutput(t, dir, "a,n\n2,2\n1,2\n")
 }

@@ -182,7 +182,7 @@ func agentFetches(t *testing.T, a *Artifacts) {
 	o.Times.Register, o.Times.ShutdownGrace = time.Minute, time.Second
 	b := newBench(t, o)
 	b.Framework.Close()
-	b.begin(func(o *Options) { o.Silence, o.Margin, o.KillGrace = time.Minute, time.Minute, 2*time.Second }) // as long as a process may take
+	b.begin(patient) // as long as a process may take
 	c := b.query("q", Need{CPUs: 1, MemMB: 128, Ports: 2}, a.Executor(server.URL, l.Addr()))
 	c.Start(make([]dataflow.Resources, 1))
 	w := b.running(1)[0]

@@ -131,6 +131,20 @@ func (h *host) agents(n int) fakemesos.Options {
 	return o
 }
 
+// newHostBench is a bench of real executors, which wait for their scheduler as long as a busy machine may take.
+func newHostBench(t *testing.T, o fakemesos.Options) *bench {
+	t.Helper()
+	b := newBench(t, o)
+	b.Framework.Close()
+	b.begin(patient)
+	return b
+}
+
+// patient has executors wait for a scheduler, and schedulers for workers to end.
+func patient(o *Options) {
+	o.Silence, o.Margin, o.KillGrace = time.Minute, time.Minute, 20*time.Second
+}
+
 const controlAddr = "memory://control"
 
 var onHost = ExecutorSpec{Command: "sluice executor", Control: controlAddr}
@@ -138,7 +152,7 @@ var onHost = ExecutorSpec{Command: "sluice executor", Control: controlAddr}
 func TestExecutorRunsAWorkerUntilItIsKilled(t *testing.T) {
 	h := newHost(t)
 	h.listen(controlAddr)
-	b := newBench(t, h.agents(2))
+	b := newHostBench(t, h.agents(2))
 	c := b.query("q", small, onHost)
 	c.Start(make([]dataflow.Resources, 2))
 	ws := b.running(2)
@@ -160,14 +174,20 @@ func TestAnAgentThatRestartsKeepsItsWorker(t *testing.T) {
 	h.listen(controlAddr)
 	o := h.agents(1)
 	o.Times.Reregister = 2 * time.Second
-	b := newBench(t, o)
+	b := newHostBench(t, o)
 	c := b.query("q", small, onHost)
 	c.Start(make([]dataflow.Resources, 1))
 	w := b.running(1)[0]
+	// up tells whether the agent is registered, and its executor with it.
+	up := func() bool {
+		a := b.mesos.Agents()[0]
+		return a.Running && a.Registered && len(a.Executors) == 1 && a.Executors[0].Subscribed
+	}
+	eventually(t, "the executor is registered", up)
 	b.mesos.StopAgent(w.Agent)
-	time.Sleep(20 * time.Millisecond)
+	eventually(t, "the agent is away", func() bool { return !up() })
 	b.mesos.StartAgent(w.Agent)
-	time.Sleep(300 * time.Millisecond)
+	eventually(t, "the executor is registered again", up)
 	h.die(string(w.ID), "after all")
 	if e := b.end(c); e.ID != w.ID || !strings.Contains(e.Status, "after all") {
 		t.Fatalf("%+v", e)
@@ -178,12 +198,12 @@ func TestANewSchedulerTakesWorkersOver(t *testing.T) {
 	h := newHost(t)
 	h.listen(controlAddr)
 	h.listen("memory://elsewhere")
-	b := newBench(t, h.agents(2))
+	b := newHostBench(t, h.agents(2))
 	b.query("q", small, onHost).Start(make([]dataflow.Resources, 2))
 	ws := b.running(2)
 	id, _ := b.ID()
 	b.Framework.Close()
-	b.begin(nil)
+	b.begin(patient)
 	e := onHost
 	e.Control = "memory://elsewhere"
 	c := b.query("q", small, e)

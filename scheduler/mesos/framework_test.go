@@ -108,7 +108,7 @@ func (b *bench) end(c shell.Cluster) shell.Ended {
 	select {
 	case e := <-c.Ended():
 		return e
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		b.t.Fatal("no worker has ended")
 		return shell.Ended{}
 	}

@@ -238,10 +238,14 @@ func TestReplaceKeepsSettings(t *testing.T) {
 	s, _ := chain(t, follows)
 	b.submit(s)
 	b.state("chain", api.Running)
-	if _, err := b.Set(t.Context(), "chain", api.Setting{Operator: "f", Param: "condition", Value: "a > 700"}); err != nil {
+	set, err := b.Set(t.Context(), "chain", api.Setting{Operator: "f", Param: "condition", Value: "a > 700"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(300 * time.Millisecond) // it holds
+	b.until("it holds", func() bool {
+		q, err := b.Query(t.Context(), "chain")
+		return err == nil && len(q.Tasks) > 0 && !slices.ContainsFunc(q.Tasks, func(task api.Task) bool { return task.Epoch < set.Epoch })
+	})
 	wider := *s
 	wider.Workers = 3
 	q, err := b.Replace(t.Context(), "chain", &wider, api.ReplaceOptions{})

@@ -272,7 +272,7 @@ func (b *bench) ask(set *metaquery.Tuple) Response {
 // running waits until all tasks run.
 func (b *bench) running() *Status {
 	b.t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		s := b.ask(nil).Status
 		n := 0
 		for i := 0; s != nil && i < len(s.Tasks); i++ {
@@ -423,7 +423,7 @@ func TestUnsaved(t *testing.T) {
 	store.mu.Lock()
 	store.fails = 2
 	store.mu.Unlock()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if next := b.running(); next.Term > s.Term {
 			break
 		} else if time.Now().After(end) {
@@ -449,7 +449,7 @@ func TestUnsavedAtTheBeginning(t *testing.T) {
 	store.fails = 1
 	store.mu.Unlock()
 	b.stop <- scheduler.StopRequest{End: true} // which is to be saved
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if a := b.ask(nil); a.Err == nil && a.Status.Term > 1 {
 			break
 		} else if time.Now().After(end) {
@@ -476,7 +476,7 @@ func TestEndIsTold(t *testing.T) {
 	end := b.cluster.workers["w2"]
 	b.cluster.mu.Unlock()
 	end() // its error is how it has ended
-	for end := time.Now().Add(20 * time.Second); !b.cluster.Known("w3"); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !b.cluster.Known("w3"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the worker is not replaced")
 		}

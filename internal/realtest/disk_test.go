@@ -97,7 +97,7 @@ func fillDisk(t *testing.T, r *run, disk string) {
 		return true
 	})
 	full := ballast(t, disk)
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(r.said.String(), syscall.ENOSPC.Error()); time.Sleep(pollTime) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(r.said.String(), syscall.ENOSPC.Error()); time.Sleep(pollTime) {
 		if time.Now().After(deadline) || r.ended() {
 			t.Fatalf("nothing is said of the full disk: %s", r.said.String())
 		}

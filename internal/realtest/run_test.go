@@ -254,7 +254,7 @@ func gone(pid int) bool {
 // awaitGone waits until processes have ended.
 func awaitGone(t *testing.T, pids []int) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); slices.ContainsFunc(pids, func(p int) bool { return !gone(p) }); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); slices.ContainsFunc(pids, func(p int) bool { return !gone(p) }); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("of the workers %v some run on without their parent", pids)
 		}

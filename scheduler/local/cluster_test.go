@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	case "":
 		goleak.VerifyTestMain(m)
 	case "sleep":
-		time.Sleep(time.Minute)
+		time.Sleep(10 * time.Minute)
 	case "exit":
 		os.Exit(3)
 	case "parent":
@@ -53,7 +53,7 @@ func sleeper(scheduler.WorkerID) *exec.Cmd { return child("sleep") }
 // pids waits until n workers have processes, and gives them.
 func pids(c *Cluster, n int) map[scheduler.WorkerID]int {
 	all := map[scheduler.WorkerID]int{}
-	for begin := time.Now(); len(all) < n && time.Since(begin) < 10*time.Second; time.Sleep(time.Millisecond) {
+	for begin := time.Now(); len(all) < n && time.Since(begin) < time.Minute; time.Sleep(time.Millisecond) {
 		c.mu.Lock()
 		for id, p := range c.procs {
 			if p.cmd != nil {
@@ -175,7 +175,7 @@ func parentOfSleepers(lock string) {
 	for _, pid := range pids(c, 2) {
 		fmt.Println(pid)
 	}
-	time.Sleep(time.Minute)
+	time.Sleep(10 * time.Minute)
 }
 
 // TestParentDies: workers end with their parent, and the lock that they share with it is free only then.
@@ -211,7 +211,7 @@ func TestParentDies(t *testing.T) {
 	}
 	defer f.Close()
 	for _, pid := range workers {
-		for begin := time.Now(); alive(pid) && time.Since(begin) < 5*time.Second; time.Sleep(time.Millisecond) {
+		for begin := time.Now(); alive(pid) && time.Since(begin) < time.Minute; time.Sleep(time.Millisecond) {
 			// It lets go of its files shortly before it has ended, and does nothing in between.
 		}
 		if alive(pid) {

@@ -29,7 +29,7 @@ func openDir(t *testing.T, dir string) store.Store {
 
 // TestLeaderResigned: while the next leader has the lock and has not said yet where it is, nobody is sent to the last one.
 func TestLeaderResigned(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	s := openDir(t, dir)
@@ -67,7 +67,7 @@ func TestLeaderResigned(t *testing.T) {
 
 // TestLeaderFileGone: a leader whose file was removed or replaced stops, and cannot write once another leads.
 func TestLeaderFileGone(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for name, remove := range map[string]func(file string) error{
 		"removed":  os.Remove,
@@ -94,7 +94,7 @@ func TestLeaderFileGone(t *testing.T) {
 		}
 		select {
 		case <-first.Lost():
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			t.Errorf("%s: the leader does not stop", name)
 		}
 		if second.Term() <= first.Term() {

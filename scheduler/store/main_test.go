@@ -31,7 +31,7 @@ func open(place string) (store.Store, error) {
 	if !strings.HasPrefix(place, "zk://") {
 		return store.OpenDir(place)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	url, large, _ := strings.Cut(place, "|")
 	at, err := zkconn.ParseURL(url)

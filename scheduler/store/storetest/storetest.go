@@ -72,7 +72,7 @@ func RunLarge(t *testing.T, fresh func(t *testing.T) string, open Open) {
 func run(t *testing.T, tests []test, fresh func(t *testing.T) string, open Open) {
 	for _, test := range tests {
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer cancel()
 			w := &world{T: t, ctx: ctx, name: fresh(t), open: open}
 			test.run(w)
@@ -331,7 +331,7 @@ func closed(w *world) {
 	if err := s.Close(); err != nil {
 		w.Fatal(err)
 	}
-	w.wantLost(l, 0)
+	w.wantLost(l)
 	_, _, get := s.Get(w.ctx, "a")
 	_, list := s.List(w.ctx, "")
 	_, lead := s.Lead(w.ctx, nil)

@@ -104,7 +104,7 @@ func (r *pipeRun) rows(n int) {
 
 // kept waits until the log has everything that has been written to the pipe.
 func (r *pipeRun) kept() {
-	for end := time.Now().Add(20 * time.Second); r.logged() < r.bytes; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); r.logged() < r.bytes; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			r.t.Fatalf("the log has %d bytes of %d: %s", r.logged(), r.bytes, r.said.String())
 		}
@@ -145,7 +145,7 @@ func (r *pipeRun) kill() {
 		r.start()
 		return
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		pids := workersOf(r.state())
 		rand.Shuffle(len(pids), func(i, j int) { pids[i], pids[j] = pids[j], pids[i] })
 		for _, pid := range pids {
@@ -242,7 +242,7 @@ func TestKillPipe(t *testing.T) {
 				r := newPipeRun(t, format, false, nodes)
 				r.start()
 				// The header is in the state once rows have been written.
-				for begin := time.Now(); fileSize(filepath.Join(r.dir, "all.csv")) < 10 && time.Since(begin) < 20*time.Second; time.Sleep(time.Millisecond) {
+				for begin := time.Now(); fileSize(filepath.Join(r.dir, "all.csv")) < 10 && time.Since(begin) < time.Minute; time.Sleep(time.Millisecond) {
 					r.rows(1)
 				}
 				for range 5 {

@@ -43,7 +43,7 @@ func TestKillEdited(t *testing.T) {
 				cmd := command("run", "--nodes", strconv.Itoa(1+rand.IntN(3)), "-p", strconv.Itoa(1+process%3), "--state", state, "--checkpoint", "100ms", spec)
 				if disturbed {
 					// So slow that the input does not end, however long a life takes.
-					cmd.Args = append(cmd.Args, "--set", "a.rate=300", "--set", "b.rate=150")
+					cmd.Args = append(cmd.Args, "--set", "a.rate=100", "--set", "b.rate=50")
 				}
 				var text bytes.Buffer
 				cmd.Stderr = &text
@@ -54,7 +54,7 @@ func TestKillEdited(t *testing.T) {
 				}
 				if disturbed {
 					// The others may end before anything runs.
-					for begin := time.Now(); process%2 == 0 && !hasCheckpoint(state) && time.Since(begin) < 30*time.Second; {
+					for begin := time.Now(); process%2 == 0 && (len(workersOf(state)) == 0 || !hasCheckpoint(state)) && time.Since(begin) < time.Minute; {
 						time.Sleep(10 * time.Millisecond)
 					}
 					time.Sleep(time.Duration(rand.IntN(1200)) * time.Millisecond)
@@ -115,7 +115,7 @@ func TestKillEditedCondition(t *testing.T) {
 			t.Fatal(err)
 		}
 		if process <= lives {
-			for begin := time.Now(); len(workersOf(state)) == 0 && time.Since(begin) < 5*time.Second; {
+			for begin := time.Now(); len(workersOf(state)) == 0 && time.Since(begin) < time.Minute; {
 				time.Sleep(10 * time.Millisecond)
 			}
 			time.Sleep(time.Duration(300+rand.IntN(900)) * time.Millisecond)

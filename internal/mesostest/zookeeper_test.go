@@ -82,6 +82,11 @@ func (c *cluster) subscriptions() (n int) {
 // runs on meanwhile; then one of them leads and has the workers that run.
 func TestZooKeeperAway(t *testing.T) {
 	t.Parallel()
+	calmOnce(t, func() { zooKeeperAway(t) })
+}
+
+func zooKeeperAway(t *testing.T) {
+	t.Helper()
 	server := zktest.Start(t)
 	c := newCluster(t, 4)
 	c.args = append(c.args, store(server.Addr())...)
@@ -126,6 +131,11 @@ func TestZooKeeperAway(t *testing.T) {
 // Schedulers go on, and the output is exact.
 func TestZooKeeperServersDie(t *testing.T) {
 	t.Parallel()
+	calmOnce(t, func() { zooKeeperServersDie(t) })
+}
+
+func zooKeeperServersDie(t *testing.T) {
+	t.Helper()
 	e := zktest.StartEnsemble(t)
 	c := newCluster(t, 4)
 	// The usual session, in which there is time for an election.
@@ -165,48 +175,53 @@ func TestCutOffFromZooKeeper(t *testing.T) {
 	for name, cut := range map[string]func(p *zktest.Proxy){"broken": (*zktest.Proxy).Cut, "silent": (*zktest.Proxy).Freeze} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := zktest.Shared(t)
-			root := "/cut-off-" + name
-			proxy := zktest.NewProxy(t, server)
-			c := newCluster(t, 4)
-			first := c.scheduler("--store", "zk://"+proxy.Addr()+root, "--session", storeSession.String())
-			second := c.scheduler("--store", "zk://"+server+root, "--session", storeSession.String())
-			q := newStream(t, 9, hotStandby)
-			q.submit(first)
-			was := first.runs("stream")
-			before, begin := c.pids(), time.Now()
-
-			cut(proxy)
-			now := second.again("stream", startTime, was)
-			took := time.Since(begin)
-			t.Logf("another scheduler has the query after %v", took.Round(time.Millisecond))
-			calm(t, begin, took < takeOverTime, "that is more than %v", takeOverTime)
-			c.undisturbed(begin, before, now)
-			stopped, led := first.logged("WARN", "this scheduler leads no longer"), second.logged("INFO", "this scheduler leads\"")
-			if !stopped.Before(led) {
-				t.Errorf("the first scheduler stopped at %v, the second one led at %v", stopped, led)
-			}
-			said, subscribed := strings.Count(first.said.String(), "event="), c.subscriptions()
-			first.refuses()
-			time.Sleep(storeSession)
-			if n := strings.Count(first.said.String(), "event="); n != said {
-				t.Errorf("the first scheduler has done %d things since", n-said)
-			}
-			if n := c.subscriptions(); n != subscribed {
-				t.Errorf("%d subscriptions since the second scheduler leads", n-subscribed)
-			}
-
-			proxy.Heal()
-			eventually(t, startTime, "the first scheduler follows", func() bool {
-				h := first.health()
-				return h.Status == "standby" && h.URL == second.url
-			})
-			first.logged("WARN", "zookeeper: the session has expired")
-			if q := first.query("stream"); q == nil || q.Term != now.Term {
-				t.Errorf("the first scheduler sends to another one than the second: %+v", q)
-			}
-			q.finish(first)
-			c.quiet()
+			calmOnce(t, func() { cutOff(t, name, cut) })
 		})
 	}
+}
+
+func cutOff(t *testing.T, name string, cut func(p *zktest.Proxy)) {
+	t.Helper()
+	server := zktest.Shared(t)
+	root := fmt.Sprintf("/cut-off-%s-%d", name, time.Now().UnixNano()) // another one each time
+	proxy := zktest.NewProxy(t, server)
+	c := newCluster(t, 4)
+	first := c.scheduler("--store", "zk://"+proxy.Addr()+root, "--session", storeSession.String())
+	second := c.scheduler("--store", "zk://"+server+root, "--session", storeSession.String())
+	q := newStream(t, 9, hotStandby)
+	q.submit(first)
+	was := first.runs("stream")
+	before, begin := c.pids(), time.Now()
+
+	cut(proxy)
+	now := second.again("stream", startTime, was)
+	took := time.Since(begin)
+	t.Logf("another scheduler has the query after %v", took.Round(time.Millisecond))
+	calm(t, begin, took < takeOverTime, "that is more than %v", takeOverTime)
+	c.undisturbed(begin, before, now)
+	stopped, led := first.logged("WARN", "this scheduler leads no longer"), second.logged("INFO", "this scheduler leads\"")
+	if !stopped.Before(led) {
+		t.Errorf("the first scheduler stopped at %v, the second one led at %v", stopped, led)
+	}
+	said, subscribed := strings.Count(first.said.String(), "event="), c.subscriptions()
+	first.refuses()
+	time.Sleep(storeSession)
+	if n := strings.Count(first.said.String(), "event="); n != said {
+		t.Errorf("the first scheduler has done %d things since", n-said)
+	}
+	if n := c.subscriptions(); n != subscribed {
+		t.Errorf("%d subscriptions since the second scheduler leads", n-subscribed)
+	}
+
+	proxy.Heal()
+	eventually(t, startTime, "the first scheduler follows", func() bool {
+		h := first.health()
+		return h.Status == "standby" && h.URL == second.url
+	})
+	first.logged("WARN", "zookeeper: the session has expired")
+	if q := first.query("stream"); q == nil || q.Term != now.Term {
+		t.Errorf("the first scheduler sends to another one than the second: %+v", q)
+	}
+	q.finish(first)
+	c.quiet()
 }

@@ -13,7 +13,7 @@ import (
 const members = 3
 
 // settle bounds how long an ensemble may take until it has a leader: an election on a busy machine.
-const settle = 20 * time.Second
+const settle = time.Minute
 
 // Ensemble is three servers that agree on what is stored. They know each other through proxies, as far as the leader's
 // messages to its followers go; elections have their own connections, which are never disturbed.

@@ -29,6 +29,10 @@ func agentsRun(t *testing.T, seconds int, p pattern, args ...string) (c *cluster
 
 // TestAgentRestarts: an agent's process dies and comes back. Its executor runs on, and so does the query.
 func TestAgentRestarts(t *testing.T) {
+	calmOnce(t, func() { agentRestarts(t) })
+}
+
+func agentRestarts(t *testing.T) {
 	c, s, q, _, agent, _ := agentsRun(t, 5, checkpoint)
 	before, begin := c.pids(), time.Now()
 	c.StopAgent(agent)
@@ -43,6 +47,10 @@ func TestAgentRestarts(t *testing.T) {
 // TestAgentUnreachable: the masters do not hear an agent, but its worker and the scheduler hear each other. The query
 // runs on, and Mesos' word that the task is unreachable changes nothing.
 func TestAgentUnreachable(t *testing.T) {
+	calmOnce(t, func() { agentUnreachable(t) })
+}
+
+func agentUnreachable(t *testing.T) {
 	c, s, q, _, agent, worker := agentsRun(t, 8, checkpoint)
 	before, begin := c.pids(), time.Now()
 	c.Partition(agent)

@@ -28,26 +28,28 @@ func TestExecutorsKilled(t *testing.T) {
 	for name, p := range map[string]pattern{"hot-standby": hotStandby, "checkpoint": checkpoint, "no rule": noRule} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t, 5)
-			s := c.scheduler()
-			q := newStream(t, 6, p)
-			q.submit(s)
-			for _, task := range []string{p.copied, p.sink} {
-				now := s.runs("stream")
-				victim := workerOf(t, now, task)
-				before := c.pids()
-				begin := time.Now()
-				c.killExecutor(victim)
-				s.again("stream", startTime, now)
-				t.Logf("%s: whole again %v after the executor of %s has died", name, time.Since(begin).Round(time.Millisecond), task)
-				delete(before, victim)
-				after := c.pids()
-				for worker, pid := range before {
-					calm(t, begin, after[worker] == pid, "worker %s is process %d, was %d", worker, after[worker], pid)
+			calmOnce(t, func() {
+				c := newCluster(t, 5)
+				s := c.scheduler()
+				q := newStream(t, 6, p)
+				q.submit(s)
+				for _, task := range []string{p.copied, p.sink} {
+					now := s.runs("stream")
+					victim := workerOf(t, now, task)
+					before := c.pids()
+					begin := time.Now()
+					c.killExecutor(victim)
+					s.again("stream", startTime, now)
+					t.Logf("%s: whole again %v after the executor of %s has died", name, time.Since(begin).Round(time.Millisecond), task)
+					delete(before, victim)
+					after := c.pids()
+					for worker, pid := range before {
+						calm(t, begin, after[worker] == pid, "worker %s is process %d, was %d", worker, after[worker], pid)
+					}
 				}
-			}
-			q.finish(s)
-			c.quiet()
+				q.finish(s)
+				c.quiet()
+			})
 		})
 	}
 }

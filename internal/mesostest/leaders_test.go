@@ -33,27 +33,29 @@ func TestLeaderKilled(t *testing.T) {
 	for name, p := range map[string]pattern{"hot-standby": hotStandby, "checkpoint": checkpoint} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t, 4)
-			first, second := c.scheduler(), c.scheduler()
-			q := newStream(t, 7, p)
-			q.submit(second, "--checkpoint", "1s") // by way of the first
-			c.takesOver(q, first, second)
+			calmOnce(t, func() {
+				c := newCluster(t, 4)
+				first, second := c.scheduler(), c.scheduler()
+				q := newStream(t, 7, p)
+				q.submit(second, "--checkpoint", "1s") // by way of the first
+				c.takesOver(q, first, second)
 
-			now := second.runs("stream")
-			before, begin := c.pids(), time.Now()
-			second.end(syscall.SIGKILL)
-			for range 4 {
-				size := q.size()
-				time.Sleep(500 * time.Millisecond)
-				calm(t, begin, q.size() > size, "nothing is written in half a second without a scheduler")
-			}
-			third := c.scheduler()
-			now = third.again("stream", startTime, now)
-			c.undisturbed(begin, before, now)
-			c.killExecutor(workerOf(t, now, p.sink))
-			third.again("stream", startTime, now)
-			q.finish(third)
-			c.quiet()
+				now := second.runs("stream")
+				before, begin := c.pids(), time.Now()
+				second.end(syscall.SIGKILL)
+				for range 4 {
+					size := q.size()
+					time.Sleep(500 * time.Millisecond)
+					calm(t, begin, q.size() > size, "nothing is written in half a second without a scheduler")
+				}
+				third := c.scheduler()
+				now = third.again("stream", startTime, now)
+				c.undisturbed(begin, before, now)
+				c.killExecutor(workerOf(t, now, p.sink))
+				third.again("stream", startTime, now)
+				q.finish(third)
+				c.quiet()
+			})
 		})
 	}
 }
@@ -79,6 +81,10 @@ func TestExecutorAndLeaderKilled(t *testing.T) {
 // TestLeaderEnds: a scheduler that is told to end leaves the workers to the next one, at once, as for an upgrade.
 func TestLeaderEnds(t *testing.T) {
 	t.Parallel()
+	calmOnce(t, func() { leaderEnds(t) })
+}
+
+func leaderEnds(t *testing.T) {
 	c := newCluster(t, 4)
 	first, second := c.scheduler(), c.scheduler()
 	q := newStream(t, 5, hotStandby)

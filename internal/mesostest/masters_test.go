@@ -19,6 +19,10 @@ func (c *cluster) connected() bool {
 // while no master leads. The query runs on, and what died comes back.
 func TestMasterFailsOver(t *testing.T) {
 	t.Parallel()
+	calmOnce(t, func() { masterFailsOver(t) })
+}
+
+func masterFailsOver(t *testing.T) {
 	c := newCluster(t, 5)
 	s := c.scheduler()
 	q := newStream(t, 7, hotStandby)

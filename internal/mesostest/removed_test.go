@@ -36,6 +36,10 @@ var untilWhen = regexp.MustCompile(`what must not run twice, such as sinks that 
 // them: the scheduler registers anew, and what must not run twice waits until they have ended for certain.
 func TestFrameworkRemoved(t *testing.T) {
 	t.Parallel()
+	calmOnce(t, func() { frameworkRemoved(t) })
+}
+
+func frameworkRemoved(t *testing.T) {
 	const silence, margin = 2 * time.Second, 2 * time.Second
 	c := newCluster(t, 5)
 	s := c.scheduler("--mesos-silence", silence.String(), "--mesos-margin", margin.String())
@@ -85,6 +89,10 @@ func TestFrameworkRemoved(t *testing.T) {
 // next scheduler starts others.
 func TestNoScheduler(t *testing.T) {
 	t.Parallel()
+	calmOnce(t, func() { noScheduler(t) })
+}
+
+func noScheduler(t *testing.T) {
 	const silence, margin = 2 * time.Second, 2 * time.Second
 	args := []string{"--mesos-silence", silence.String(), "--mesos-margin", margin.String()}
 	c := newCluster(t, 4)

@@ -86,7 +86,6 @@ func TestZooKeeperAway(t *testing.T) {
 }
 
 func zooKeeperAway(t *testing.T) {
-	t.Helper()
 	server := zktest.Start(t)
 	c := newCluster(t, 4)
 	c.args = append(c.args, store(server.Addr())...)
@@ -135,7 +134,6 @@ func TestZooKeeperServersDie(t *testing.T) {
 }
 
 func zooKeeperServersDie(t *testing.T) {
-	t.Helper()
 	e := zktest.StartEnsemble(t)
 	c := newCluster(t, 4)
 	// The usual session, in which there is time for an election.
@@ -181,7 +179,6 @@ func TestCutOffFromZooKeeper(t *testing.T) {
 }
 
 func cutOff(t *testing.T, name string, cut func(p *zktest.Proxy)) {
-	t.Helper()
 	server := zktest.Shared(t)
 	root := fmt.Sprintf("/cut-off-%s-%d", name, time.Now().UnixNano()) // another one each time
 	proxy := zktest.NewProxy(t, server)

@@ -103,7 +103,6 @@ func TestFailover(t *testing.T) {
 
 // testFailover tells what else was disturbed when a worker was killed.
 func testFailover(t *testing.T, c failover) string {
-	t.Helper()
 	body := count
 	if c.name == "standby" {
 		body = small

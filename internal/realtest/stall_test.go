@@ -67,7 +67,6 @@ func TestShortStall(t *testing.T) {
 
 // shortStall tells what is launched anew in a query of which processes are stopped for a short time.
 func shortStall(t *testing.T, rule, interval string) string {
-	t.Helper()
 	long := usual
 	long.rows *= 2
 	q := newQuery(t, everything, long, rewrite(rule, "tumbling"), slices.Concat(usualArgs, []string{"--checkpoint", interval})...)

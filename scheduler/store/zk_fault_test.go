@@ -290,7 +290,6 @@ func TestCutLeader(t *testing.T) {
 
 // cutLeader tells whether the leader leads for longer than a session after its connection was cut.
 func cutLeader(t *testing.T) bool {
-	t.Helper()
 	b := newBed(t, zktest.Shared(t), testSession)
 	l := b.lead(b.behind, "behind")
 	version := int64(0)

@@ -10,8 +10,9 @@ Package edit makes what a query has left that has been stopped what an edited on
 	result, err := was.Convert(edit.Target{Query: next, Changed: consent})
 	// save result.Record, together with the edited query
 
-Nothing of the query may run. What Convert writes lies beside what there was: until the new record is saved the query as
-it was can go on, and nothing has happened.
+No worker of the query may be left, not even one that is cut off: sinks are recovered as the generation that wrote last. What
+Convert writes lies beside what there was: until the new record is saved the query as it was can go on, and nothing has
+happened.
 
 The edit applies from the stop on: rows that were read before it count as the old query says. So if sinks have
 written more than the last checkpoint has, as after a crash, the query as it was has to do that again first, up
@@ -178,6 +179,7 @@ func (s *Stopped) Convert(t Target) (*Result, error) {
 	}
 	next := &scheduler.Record{
 		Term: s.Record.Term, Checkpoint: s.Record.Checkpoint, State: converted, Attempt: s.Record.Attempt, Generations: map[string]int64{},
+		Workers: s.workers(t.Query),
 	}
 	for _, task := range t.Query.Tasks {
 		if gen > 0 {
@@ -187,6 +189,26 @@ func (s *Stopped) Convert(t Target) (*Result, error) {
 	r := &Result{Record: next}
 	next.Params, r.Unset = s.settings(t)
 	return r, nil
+}
+
+// workers are where the sinks of a query were launched last, by the tasks that they have now. Of a task with sinks of several
+// workers one is named: all of them have ended.
+func (s *Stopped) workers(p *dataflow.Physical) map[string]scheduler.WorkerID {
+	at := map[string]scheduler.WorkerID{}
+	for _, op := range s.Was.Operators {
+		if id := s.Record.Workers[op.Task]; op.Sink && id != "" {
+			at[op.Name] = id
+		}
+	}
+	list := map[string]scheduler.WorkerID{}
+	for _, task := range p.Tasks {
+		for _, op := range task.Operators {
+			if id := at[op.Name]; id != "" {
+				list[task.Name] = id
+			}
+		}
+	}
+	return list
 }
 
 // trySources makes sure that the sources can go on where they are.

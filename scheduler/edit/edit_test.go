@@ -103,6 +103,35 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestWorkers: it is known on where sinks were launched last, whatever their tasks are called now, and of nothing else.
+func TestWorkers(t *testing.T) {
+	s, p, dir := stopped(t)
+	was := s.Was
+	s.Was.Operators = nil
+	for _, op := range was.Operators {
+		if op.Sink {
+			op.Task = "before"
+		}
+		s.Was.Operators = append(s.Was.Operators, op)
+	}
+	s.Record.Workers = map[string]scheduler.WorkerID{"before": "w3", "src": "w4"}
+	r, err := s.Convert(Target{Query: compile(t, dir, spec), Changed: func(executor.Change) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := ""
+	for _, x := range p.Tasks {
+		for _, op := range x.Operators {
+			if op.Name == "out" {
+				task = x.Name
+			}
+		}
+	}
+	if want := map[string]scheduler.WorkerID{task: "w3"}; task == "" || !cmp.Equal(r.Record.Workers, want) {
+		t.Errorf("%v, want %v", r.Record.Workers, want)
+	}
+}
+
 // TestRefused: an error of the one who consents ends the edit, and so does a source that has another input.
 func TestRefused(t *testing.T) {
 	s, p, dir := stopped(t)

@@ -51,8 +51,18 @@ type Place struct {
 	Fresh bool
 	// Cluster gives the workers, which connect to control.
 	Cluster func(control string) (shell.Cluster, error)
+	// Left describes the workers of the query that have not ended for certain, also those that are being ended or cannot be
+	// reached; nil if Cluster.Close waits for all of them, and none is there before.
+	Left func() []string
 	// Close gives up the place. Workers that cannot run on without this process have then ended.
 	Close func()
+}
+
+func (p *Place) left() []string {
+	if p.Left == nil {
+		return nil
+	}
+	return p.Left()
 }
 
 // checkTasks says which task of a query no worker could ever run.

@@ -23,7 +23,7 @@ import (
 //  1. The edit is stored with the query (record.Edit). From then on whoever leads finishes it or takes it back.
 //  2. The query is stopped at an epoch, with a checkpoint. If it cannot have come to one, as after a crash, it does
 //     again what its sinks have written, and stops there.
-//  3. Its checkpoint is converted. What is written lies beside what there was.
+//  3. When none of its workers is left its checkpoint is converted. What is written lies beside what there was.
 //  4. The record of the core of the edited query is stored, under another name (record.Core).
 //  5. The record of the query is stored: submission, graph and core are those of the edited one, and the edit is over.
 //
@@ -79,6 +79,9 @@ func (q *query) refuse(why string) error {
 // edit makes the query the edited one. old is nil if the query cannot be run any more as it was, for the reason oldErr.
 // Without an error the query is first to be run as it was.
 func (q *query) edit(a *attempt, old *Compiled, oldErr error) error {
+	if err := q.alone(a, nil); err != nil {
+		return err
+	}
 	e := a.rec.Edit
 	n, err := q.convert(a, old, e.Submission, e.AllowDrop)
 	switch {
@@ -87,7 +90,7 @@ func (q *query) edit(a *attempt, old *Compiled, oldErr error) error {
 	case n.left && old == nil:
 		return q.refuse(fmt.Sprintf("what has been written after the last checkpoint is of the query as it was, which cannot be run any more: %v", oldErr))
 	case n.left && (q.caughtUp || n.catchUp == nil):
-		return q.refuse("the query does not come to a checkpoint")
+		return q.refuse("the query does not come to a checkpoint; see its alerts, mend what keeps it from one, and edit it again")
 	case n.left:
 		q.catchUp = n.catchUp
 		return nil
@@ -106,16 +109,15 @@ func (q *query) regraph(a *attempt, why error) error {
 		return fmt.Errorf("%w: %w; put it back, or cancel the query", why, err)
 	}
 	if !q.rests && !a.place.Fresh && a.saved != nil {
-		// Workers of before may run, which this release does not know what to tell.
-		cluster, err := a.place.Cluster(a.place.Listen)
-		if err != nil {
+		if err := q.endWorkers(a); err != nil {
 			return err
 		}
-		cluster.Close(0)
-		q.rests = true
 	}
 	if a.rec.Edit != nil {
 		return q.edit(a, nil, why)
+	}
+	if err := q.alone(a, nil); err != nil {
+		return err
 	}
 	n, err := q.convert(a, nil, a.rec.Submission, false)
 	switch {
@@ -126,6 +128,23 @@ func (q *query) regraph(a *attempt, why error) error {
 	}
 	n.report.Asked, n.report.Reason = time.Now().UTC(), why.Error()
 	return q.become(a, n)
+}
+
+// endWorkers ends workers of an earlier scheduler, which this release does not know what to tell.
+func (q *query) endWorkers(a *attempt) error {
+	if q.ending == nil {
+		cluster, err := a.place.Cluster(a.place.Listen)
+		if err != nil {
+			return err
+		}
+		cluster.Close(0)
+		q.ending = cluster
+	}
+	if err := q.alone(a, q.ending); err != nil {
+		return err
+	}
+	q.ending, q.rests = nil, true
+	return nil
 }
 
 // converted is what a query is to become.

@@ -82,8 +82,25 @@ func (m *mesosClusters) Place(_ context.Context, p PlaceOptions) (*Place, error)
 			}
 			return m.framework.Cluster(p.ID, m.o.Need, m.o.Executor(at))
 		},
+		Left:  func() []string { return left(m.framework.Workers(), p.ID) },
 		Close: func() {},
 	}, nil
+}
+
+// left describes the workers of a query.
+func left(workers []mesos.WorkerInfo, query string) []string {
+	var list []string
+	for _, w := range workers {
+		if w.Query != query {
+			continue
+		}
+		text := fmt.Sprintf("worker %s on agent %s (%s)", w.ID, w.Hostname, w.Agent)
+		if w.Lost {
+			text += ", which cannot be reached"
+		}
+		list = append(list, text)
+	}
+	return list
 }
 
 // Check implements Clusters.

@@ -44,7 +44,8 @@ type query struct {
 	shells  bool                       // there is a shell, which takes requests
 
 	// Of the goroutine of run.
-	rests    bool                   // nothing of it runs, since it has been stopped here
+	rests    bool                   // it has been stopped here: what is left of its workers is being ended
+	ending   shell.Cluster          // of workers of an earlier scheduler that are being ended; nil for none
 	catchUp  *scheduler.StopRequest // the next run is to do what is left, and to stop
 	caughtUp bool                   // the last one has
 
@@ -282,7 +283,7 @@ func (q *query) runOn(a *attempt, c *Compiled) error {
 		Requests: q.requests, Observer: q.watch.observer(),
 	}
 	q.watch.begin(c.Config.Query, a.saved)
-	q.rests = false
+	q.rests, q.ending = false, nil
 	outcome, err := shell.Run(q.ctx, o)
 	q.mu.Lock()
 	q.stop, q.shells = nil, false

@@ -9,7 +9,7 @@ import (
 
 // Cluster starts and ends the workers of one query: processes on this machine, or executors of Mesos.
 // Workers connect to the control stream by themselves, at the address that they were started with. Its
-// methods return at once.
+// methods return at once, but for Close.
 type Cluster interface {
 	// Start begins to start a worker for each element, never two on one node unless the cluster has only one.
 	// Each has what the element names, for tasks that need resources, beside what every worker has. It goes
@@ -35,7 +35,8 @@ type Cluster interface {
 	About(id scheduler.WorkerID) string
 	// Alerts gives messages for the user, such as why no worker can be started and what is missing.
 	Alerts() <-chan string
-	// Close starts no more workers, and ends those that are left once grace has passed. It may wait for them.
+	// Close starts no more workers, and ends those that are left once grace has passed. It waits for them only if it
+	// can be sure of their end: that of a worker on a machine that cannot be reached may come much later.
 	Close(grace time.Duration)
 }
 

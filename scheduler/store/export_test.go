@@ -43,6 +43,16 @@ func LeavePieces(ctx context.Context, s Store, path string, value []byte) error 
 	return z.large.write(ctx, nil, newID(), path, value)
 }
 
+// LeavePiecesAround does the same, and something else before the first byte is written.
+func LeavePiecesAround(ctx context.Context, s Store, path string, value []byte, between func()) error {
+	z, id := s.(*zkStore), newID()
+	if err := z.large.create(ctx, nil, z.large.node(id), []byte(path)); err != nil {
+		return err
+	}
+	between()
+	return z.large.fill(ctx, nil, id, path, value)
+}
+
 // RemoveUnnamed does what a leader does with a large value that it has seen to be of no use.
 func RemoveUnnamed(ctx context.Context, l Leadership, id, path string) error {
 	zl := l.(*zkLeadership)

@@ -18,7 +18,9 @@ import (
 // node names it, and removed after no node does. A znode that has the id for a name, and the path for data, is there
 // from before the first byte is written until the last has been removed; so a leader of an earlier term, who may not
 // change znodes, removes nothing, and nothing is left that nobody finds. The version of that znode is 0 until it is
-// marked for removal; from then on no node can name the id any more.
+// marked for removal; from then on no node can name the id any more. Who has written a file looks for that mark afterwards,
+// and removes the file again: the value may have been erased while its writer stood still. Only a writer that is
+// killed between the two leaves a file.
 type largeValues struct {
 	z *zkStore
 	// dir is a folder for files that have ids for names. The bytes are in znodes below that of the id where it is empty.
@@ -57,8 +59,20 @@ func (l *largeValues) write(ctx context.Context, f *zkFence, id, path string, va
 	if err := l.create(ctx, f, l.node(id), []byte(path)); err != nil {
 		return err
 	}
+	return l.fill(ctx, f, id, path, value)
+}
+
+// fill writes the bytes of a value that has its node.
+func (l *largeValues) fill(ctx context.Context, f *zkFence, id, path string, value []byte) error {
 	if l.dir != "" {
-		return l.writeFile(id, path, value)
+		err := l.writeFile(id, path, value)
+		if err == nil {
+			err = l.unmarked(ctx, f, id)
+		}
+		if err != nil { // no node names it
+			return errors.Join(err, ignoreMissing(os.Remove(l.file(id))))
+		}
+		return nil
 	}
 	for i := 0; i*maxHere < len(value); i++ {
 		piece := value[i*maxHere : min((i+1)*maxHere, len(value))]
@@ -83,6 +97,22 @@ func (l *largeValues) create(ctx context.Context, f *zkFence, node string, data 
 		}
 		if err := l.z.pause(ctx); err != nil {
 			return callError(node, err)
+		}
+	}
+}
+
+// unmarked returns an error if a value is marked for removal, or removed.
+func (l *largeValues) unmarked(ctx context.Context, f *zkFence, id string) error {
+	for {
+		_, err := l.z.multi(ctx, f, l.operation(id))
+		switch {
+		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion):
+			return errPiecesGone
+		case !zkconn.Uncertain(err):
+			return callError(l.node(id), err)
+		}
+		if err := l.z.pause(ctx); err != nil {
+			return callError(l.node(id), err)
 		}
 	}
 }
@@ -122,7 +152,7 @@ func (l *largeValues) readNodes(ctx context.Context, id string, length int) ([]b
 // readFile returns ErrDamaged if the value is not there.
 func (l *largeValues) readFile(id string, length int) ([]byte, error) {
 	if l.dir == "" {
-		return nil, fmt.Errorf("the value is in a file; name the directory for large values (it is %s)", id)
+		return nil, fmt.Errorf("the value is in the file %s of a folder for large values, and this store was opened without one: give it that folder, which for a scheduler is large in its --state-root", id)
 	}
 	if strings.ContainsAny(id, "/.") {
 		return nil, fmt.Errorf("%w: a value has the id %q", ErrDamaged, id)

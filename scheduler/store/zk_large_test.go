@@ -68,6 +68,16 @@ func (b *bed) wantLarge(n int) []string {
 	return nil
 }
 
+// wantLargeNodes waits until there is such a number of large values, whatever files there are.
+func (b *bed) wantLargeNodes(n int) {
+	b.Helper()
+	for end := time.Now().Add(10 * time.Second); len(b.ids()) != n; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.Fatalf("large values %q, want %d", b.ids(), n)
+		}
+	}
+}
+
 // TestLargeValuesGo: what is replaced, removed or was never stored leaves no large value.
 func TestLargeValuesGo(t *testing.T) {
 	withLarge(t, func(b *bed) {
@@ -123,6 +133,24 @@ func TestPiecesRemovedBetween(t *testing.T) {
 			t.Error("a value without its pieces was stored")
 		}
 		b.want("a/large", megabyte, b.put(b.behind, "a/large", megabyte, 0))
+	})
+}
+
+// TestErasedWhileWriting: a leader that stands still before it writes a large value, until the next one has removed it, leaves
+// nothing of it.
+func TestErasedWhileWriting(t *testing.T) {
+	withLarge(t, func(b *bed) {
+		v := b.put(b.behind, "x", megabyte, 0)
+		err := store.LeavePiecesAround(b.ctx, b.behind, "y", []byte(megabyte), func() {
+			b.wantLargeNodes(2)
+			b.lead(b.beside, "")
+			b.wantLargeNodes(1)
+		})
+		if err == nil {
+			t.Error("a value without its node was written")
+		}
+		b.wantLarge(1)
+		b.want("x", megabyte, v)
 	})
 }
 
@@ -195,7 +223,7 @@ func TestFolderForLargeValues(t *testing.T) {
 	v = b.put(b.beside, "x", megabyte+"y", v)
 	b.want("x", megabyte+"y", v)
 	id := b.wantLarge(1)[0]
-	if _, _, err := before.Get(b.ctx, "x"); err == nil || !strings.Contains(err.Error(), "name the directory") {
+	if _, _, err := before.Get(b.ctx, "x"); err == nil || !strings.Contains(err.Error(), "this store was opened without one") {
 		t.Errorf("without the folder: %v", err)
 	}
 	b.large = t.TempDir()

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 
 // Times that are waited for something that must happen.
 const (
-	startTime  = 30 * time.Second // a query runs on all its workers
+	startTime  = time.Minute // a query runs on all its workers
 	finishTime = 90 * time.Second
 	pollTime   = 10 * time.Millisecond
 )

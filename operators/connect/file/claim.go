@@ -6,9 +6,9 @@ import (
 	"hash/fnv"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 )
 
@@ -22,7 +22,7 @@ import (
 // system does not know to be dead yet, must not keep its successor from going on. Claims of others are found by asking for the
 // bytes beside one's own. A claim goes with its process, and there is nothing to clean up.
 //
-// Where the file system knows no such locks nothing is claimed, and nothing found.
+// Where the file system or the operating system knows no such locks nothing is claimed, and nothing found: claim_other.go.
 
 // claimBase is the first of the bytes that owners have, claimSpan how many there are.
 const (
@@ -30,16 +30,11 @@ const (
 	claimSpan = 1 << 60
 )
 
-// Commands of fcntl for locks of an open file, which the package syscall does not name.
-const (
-	ofdGetLock = 36
-	ofdSetLock = 37
-)
-
 // claimTime is how long a claim of somebody else may last that is about to end, as of a query that has just been cancelled.
 var claimTime = 3 * time.Second
 
-// claimPause is the least time between two looks at it.
+// claimPause is the least time between two looks at it. Twice that is the most: two that have met each other, and both
+// given way, do not meet at the next look too.
 const claimPause = 20 * time.Millisecond
 
 // errTaken says that somebody else has claimed an output.
@@ -68,7 +63,7 @@ func claimOutput(path, owner string) (*claim, error) {
 	if owner != "" {
 		at = claimByte(owner)
 	}
-	for end := time.Now().Add(claimTime); ; time.Sleep(claimPause + time.Duration(at&15)*time.Millisecond) {
+	for end := time.Now().Add(claimTime); ; time.Sleep(claimPause + rand.N(claimPause)) {
 		c, taken := tryClaim(path, at)
 		switch {
 		case !taken:
@@ -77,39 +72,6 @@ func claimOutput(path, owner string) (*claim, error) {
 			return nil, fmt.Errorf("output %q: %w", path, errTaken)
 		}
 	}
-}
-
-// tryClaim claims the byte at, if that is not negative, and tells whether somebody else has claimed another one.
-func tryClaim(path string, at int64) (c *claim, taken bool) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, false
-	}
-	lock := syscall.Flock_t{Type: syscall.F_RDLCK, Start: at, Len: 1}
-	if at >= 0 && syscall.FcntlFlock(f.Fd(), ofdSetLock, &lock) != nil {
-		f.Close()
-		return nil, false
-	}
-	first, last := int64(claimBase), int64(claimBase+claimSpan)
-	if at >= 0 {
-		taken = locked(f, first, at) || locked(f, at+1, last)
-	} else {
-		taken = locked(f, first, last)
-	}
-	if taken || at < 0 {
-		f.Close()
-		return nil, taken
-	}
-	return &claim{f}, false
-}
-
-// locked tells whether others have locked any of the bytes from first to before last.
-func locked(f *os.File, first, last int64) bool {
-	if first == last {
-		return false
-	}
-	lock := syscall.Flock_t{Type: syscall.F_WRLCK, Start: first, Len: last - first}
-	return syscall.FcntlFlock(f.Fd(), ofdGetLock, &lock) == nil && lock.Type != syscall.F_UNLCK
 }
 
 // of tells whether the claim is that of a file, and not of one that has taken or lost its name meanwhile.

@@ -251,3 +251,35 @@ func TestOutputPlace(t *testing.T) {
 		t.Errorf("looking has made a file: %v", err)
 	}
 }
+
+// TestClaimAtOnce: of two queries that begin to write one file at the same time exactly one does.
+func TestClaimAtOnce(t *testing.T) {
+	before := claimTime
+	claimTime = 500 * time.Millisecond
+	t.Cleanup(func() { claimTime = before })
+	for round := range 3 {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "out.csv")
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		type outcome struct {
+			c   *claim
+			err error
+		}
+		outcomes := make(chan outcome)
+		for _, owner := range []string{"a", "b"} {
+			go func() {
+				c, err := claimOutput(path, owner)
+				outcomes <- outcome{c, err}
+			}()
+		}
+		a, b := <-outcomes, <-outcomes
+		if (a.err == nil) == (b.err == nil) || !errors.Is(errors.Join(a.err, b.err), errTaken) {
+			t.Errorf("round %d: %v, %v", round, a.err, b.err)
+		}
+		if err := errors.Join(a.c.release(), b.c.release()); err != nil {
+			t.Error(err)
+		}
+	}
+}

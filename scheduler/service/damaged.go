@@ -88,6 +88,17 @@ func (s *Service) repaired(q *query) (*query, error) {
 	if err := next.readHistory(); err != nil {
 		return nil, api.Errorf(api.Unavailable, "query %q cannot be read: %v", name, err)
 	}
+	if !api.Ended(next.state()) {
+		outputs := next.rec.Outputs
+		if next.rec.Edit != nil {
+			outputs = slices.Concat(outputs, next.rec.Edit.Outputs)
+		}
+		release, err := q.r.reserve(next, name, outputs)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
 	q.r.mu.Lock()
 	q.r.queries[name] = next
 	q.r.mu.Unlock()

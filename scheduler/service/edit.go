@@ -344,12 +344,11 @@ func (s *Service) Replace(ctx context.Context, name string, sub *api.Submission,
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	err = r.free(q, c.Outputs)
-	r.mu.Unlock()
+	release, err := r.reserve(q, name, c.Outputs)
 	if err != nil {
 		return nil, err
 	}
+	defer release()
 	if rec := q.record(); reflect.DeepEqual(own, rec.Submission) && rec.State == api.Running && rec.Edit == nil {
 		d := q.describe()
 		d.Edit, d.Diagnostics = nil, api.Diagnostics(diags) // there is nothing to do
@@ -359,6 +358,7 @@ func (s *Service) Replace(ctx context.Context, name string, sub *api.Submission,
 	if q, err = q.begins(ctx, e, o.Revision); err != nil {
 		return nil, err
 	}
+	release() // its record says it
 	return q.edits(ctx, e, diags)
 }
 

@@ -78,16 +78,11 @@ func (r *reign) revive(ctx context.Context, q *query, f func(*record)) (*query, 
 		return nil, err
 	}
 	defer release()
-	r.mu.Lock()
-	running := r.running()
-	err = r.free(q, q.record().Outputs)
-	r.mu.Unlock()
+	written, err := r.reserve(q, name, q.record().Outputs)
 	if err != nil {
 		return nil, err
 	}
-	if running >= r.s.o.MaxQueries {
-		return nil, api.Errorf(api.TooMany, "%d queries run already", running)
-	}
+	defer written()
 	select {
 	case <-q.over: // it has just ended
 	case <-ctx.Done():
@@ -124,17 +119,6 @@ func (r *reign) claim(q *query, name string) (release func(), err error) {
 		defer r.mu.Unlock()
 		delete(r.busy, name)
 	}, nil
-}
-
-// running is how many queries run. r.mu is held.
-func (r *reign) running() int {
-	n := 0
-	for _, q := range r.queries {
-		if !api.Ended(q.state()) {
-			n++
-		}
-	}
-	return n
 }
 
 // quiet brings all queries to a checkpoint, if their workers end with this process, and waits until they are there, now is

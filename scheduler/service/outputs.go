@@ -24,6 +24,17 @@ func (r *reign) free(q *query, outputs []Output) error {
 			others = append(others, other)
 		}
 	}
+	for own := range r.reserved {
+		if own.id == q.id {
+			continue
+		}
+		for _, o := range outputs {
+			if slices.ContainsFunc(own.outputs, func(w Output) bool { return w.Place == o.Place }) {
+				return api.Errorf(api.OutputTaken, "operator %q would write %s, which another query (%s) is about to write; choose another path, or end that query first",
+					o.Operator, o.Place, own.id)
+			}
+		}
+	}
 	slices.SortFunc(others, func(a, b *query) int { return strings.Compare(a.id, b.id) })
 	for _, other := range others {
 		rec := other.record()

@@ -246,7 +246,13 @@ func (q *query) goOn(a *attempt) error {
 		return err
 	}
 	if a.rec.Outputs == nil && len(c.Outputs) > 0 { // a release that did not know them has stored the query
-		if err := q.change(q.r.ctx, func(r *record) { r.Outputs = c.Outputs }); err != nil {
+		release, err := q.r.reserve(q, a.rec.Name, c.Outputs)
+		if err != nil {
+			return err
+		}
+		err = q.change(q.r.ctx, func(r *record) { r.Outputs = c.Outputs })
+		release()
+		if err != nil {
 			return err
 		}
 	}

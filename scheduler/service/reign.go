@@ -34,11 +34,13 @@ type reign struct {
 	queries map[string]*query // by name
 	busy    map[string]bool   // names of queries that do not run and are being changed
 	last    int64             // number of the last id
+
+	reserved map[*reservation]bool
 }
 
 // newReign begins a reign, which ends in order when ctx is done, and at once when now is.
 func newReign(ctx, now context.Context, s *Service, l store.Leadership) *reign {
-	r := &reign{s: s, term: l.Term(), store: l.Store(), queries: map[string]*query{}, busy: map[string]bool{}}
+	r := &reign{s: s, term: l.Term(), store: l.Store(), queries: map[string]*query{}, busy: map[string]bool{}, reserved: map[*reservation]bool{}}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.over.Go(func() {
 		select {
@@ -228,7 +230,7 @@ func (r *reign) add(q *query) (before *query, err error) {
 	if r.busy[q.rec.Name] {
 		return nil, api.Errorf(api.Unavailable, "query %q is being changed; try again", q.rec.Name)
 	}
-	if running := r.running(); running >= r.s.o.MaxQueries {
+	if running := r.running(q); running >= r.s.o.MaxQueries {
 		return nil, api.Errorf(api.TooMany, "%d queries run already", running)
 	}
 	if err := r.free(q, q.rec.Outputs); err != nil {

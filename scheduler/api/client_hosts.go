@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,11 +80,11 @@ func called(u *url.URL) string {
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// trusts tells whether the token may go to the host of an address: one that was named, or one whose certificate is
-// signed by those who were named for it.
+// trusts tells whether the token may go to an address: one that was named, one of this machine if one of this machine was
+// named (several schedulers on it have different ports), or one whose certificate is signed by those who were named for it.
 func (c *Client) trusts(u *url.URL) bool {
 	for _, known := range c.addresses {
-		if sameHost(known.Hostname(), u.Hostname()) {
+		if sameHost(known, u) {
 			return true
 		}
 	}
@@ -104,8 +105,21 @@ func checkName(path string) error {
 	return nil
 }
 
-// sameHost tells whether two names are of one host; this machine has several.
-func sameHost(a, b string) bool { return strings.EqualFold(a, b) || isLoopback(a) && isLoopback(b) }
+// sameHost tells whether two addresses are of one host and port, or of this machine, which has several names.
+func sameHost(a, b *url.URL) bool {
+	if isLoopback(a.Hostname()) && isLoopback(b.Hostname()) {
+		return true
+	}
+	return strings.EqualFold(a.Hostname(), b.Hostname()) && portOf(a) == portOf(b)
+}
+
+func portOf(u *url.URL) string {
+	usual := "80"
+	if u.Scheme == "https" {
+		usual = "443"
+	}
+	return cmp.Or(u.Port(), usual)
+}
 
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)

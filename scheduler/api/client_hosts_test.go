@@ -72,6 +72,8 @@ func TestClientSentOn(t *testing.T) {
 		{name: "no token", addresses: "http://127.0.0.1:FIRST", to: "http://other:80", status: 307},
 		{name: "another host", addresses: "http://127.0.0.1:FIRST", to: "http://other:80", token: true, status: 307, want: "name all schedulers that may have it, as in --scheduler http://127.0.0.1:FIRST,http://other:80"},
 		{name: "one that was named", addresses: "http://127.0.0.1:FIRST,http://other:80", to: "http://other:80", token: true, status: 307},
+		{name: "another port of another host", addresses: "http://127.0.0.1:FIRST,http://other:81", to: "http://other:80", token: true, status: 307, want: "for which the token may not be meant"},
+		{name: "the usual port", addresses: "http://127.0.0.1:FIRST,http://other", to: "http://other:80", token: true, status: 307},
 		{name: "in the clear", addresses: "https://first:443,http://other:80", to: "http://other:80", secure: true, private: true, token: true, status: 307, want: "not encrypted"},
 		{name: "in the clear without a token", addresses: "https://first:443", to: "http://other:80", secure: true, private: true, status: 307, want: "not encrypted"},
 		{name: "a known certificate", addresses: "https://first:443", to: "https://other:443", secure: true, private: true, token: true, status: 307},

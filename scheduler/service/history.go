@@ -106,15 +106,32 @@ func (q *query) keep(ctx context.Context) {
 		if version == unkept {
 			return
 		}
-		if version, err = q.r.put(ctx, historyPath(q.id), text, version); err == nil {
-			q.watch.mu.Lock()
+		version, err = q.putHistory(ctx, text, version)
+		q.watch.mu.Lock()
+		if err == nil {
 			q.watch.stored = version
-			q.watch.mu.Unlock()
+		} else {
+			q.watch.changed = true
 		}
+		q.watch.mu.Unlock()
 	}
 	if err != nil && ctx.Err() == nil {
 		q.r.s.o.Log.Warn("the history of a query cannot be stored", "query", q.record().Name, "error", err)
 	}
+}
+
+// putHistory stores a history. Where another one is there than was known, as after a change of unknown fate that has happened
+// later, it takes its place: only the leader writes here.
+func (q *query) putHistory(ctx context.Context, text []byte, version int64) (int64, error) {
+	next, err := q.r.put(ctx, historyPath(q.id), text, version)
+	if !errors.Is(err, store.ErrVersion) {
+		return next, err
+	}
+	_, version, getErr := q.r.store.Get(ctx, historyPath(q.id))
+	if getErr != nil && !errors.Is(getErr, store.ErrNotFound) {
+		return 0, errors.Join(err, getErr)
+	}
+	return q.r.put(ctx, historyPath(q.id), text, version)
 }
 
 // keep stores the histories of queries that go on, again and again.

@@ -92,6 +92,8 @@ func (r *reign) revive(ctx context.Context, q *query, f func(*record)) (*query, 
 	q.mu.Lock()
 	next.rec, next.version = q.rec, q.version
 	q.mu.Unlock()
+	q.keeps.Lock() // a history of before must not be stored behind those that come
+	defer q.keeps.Unlock()
 	next.watch.inherit(q.watch)
 	if err := next.change(ctx, func(r *record) {
 		f(r)
@@ -102,6 +104,9 @@ func (r *reign) revive(ctx context.Context, q *query, f func(*record)) (*query, 
 	r.mu.Lock()
 	r.queries[name] = next
 	r.mu.Unlock()
+	q.watch.mu.Lock()
+	q.watch.stored = unkept
+	q.watch.mu.Unlock()
 	r.start(next)
 	return next, nil
 }

@@ -103,7 +103,8 @@ type shell struct {
 	// starting are workers that have been asked for, and neither are up nor have ended.
 	starting []dataflow.Resources
 	killed   map[scheduler.WorkerID]bool // those that have not ended yet
-	refused  map[scheduler.WorkerID]bool // those of another release
+	refused  map[scheduler.WorkerID]bool // those of another release that have not ended yet
+	replaced int                         // of those how many others have taken the place of
 	stop     *scheduler.StopRequest      // the last one, which each core is told
 	asked    map[int64]chan<- Response
 	lastAsk  int64
@@ -356,8 +357,9 @@ func (s *shell) misunderstood(id scheduler.WorkerID, err error) {
 	case !errors.As(err, &other):
 		s.o.Alert(fmt.Sprintf("worker %s: %v", id, err))
 	case s.refused[id] || s.outcome != nil:
-	case s.o.Adopt && len(s.refused) < s.o.Config.Workers:
+	case s.o.Adopt && s.replaced < s.o.Config.Workers:
 		s.refused[id] = true
+		s.replaced++
 		s.o.Alert(fmt.Sprintf("worker %s, which an earlier scheduler has started, speaks %v; another one takes its place", id, other))
 		s.kill(id)
 	default:
@@ -427,6 +429,7 @@ func (s *shell) ended(e Ended) {
 		s.starting = scheduler.Started(s.starting, e.Capacity)
 	}
 	delete(s.killed, e.ID)
+	delete(s.refused, e.ID)
 	delete(s.peers, e.ID)
 	if !e.Killed {
 		if s.ever || s.failed.n < mostQuick {

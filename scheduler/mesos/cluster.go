@@ -127,8 +127,20 @@ func (c *cluster) Alerts() <-chan string { return c.alerts }
 
 // Close implements shell.Cluster.
 func (c *cluster) Close(grace time.Duration) {
-	c.f.handle(Event{Close: &Close{Query: c.query}})
-	c.f.spawn(func() { c.finish(grace) })
+	if c.close(false) {
+		c.f.spawn(func() { c.finish(grace) })
+	}
+}
+
+// close says that the query needs no more workers, unless another shell has the query by now, and its workers.
+func (c *cluster) close(kill bool) bool {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	if c.f.clusters[c.query] != c {
+		return false
+	}
+	c.f.handleLocked(Event{Close: &Close{Query: c.query, Kill: kill}})
+	return true
 }
 
 // finish waits for the workers to end, kills those that are late, and forgets the query.
@@ -142,14 +154,18 @@ func (c *cluster) finish(grace time.Duration) {
 		case <-c.f.done:
 			return
 		case <-late.C:
-			c.f.handle(Event{Close: &Close{Query: c.query, Kill: true}})
+			if !c.close(true) {
+				return
+			}
 		case <-look.C:
 		}
 	}
 	c.f.mu.Lock()
-	c.over = true
-	c.f.mu.Unlock()
-	c.f.handle(Event{Forget: c.query})
+	defer c.f.mu.Unlock()
+	if c.f.clusters[c.query] == c {
+		c.over = true
+		c.f.handleLocked(Event{Forget: c.query})
+	}
 }
 
 // has says whether a query has workers.

@@ -284,6 +284,26 @@ func TestAQueryThatIsOverHasNoWorkers(t *testing.T) {
 	})
 }
 
+func TestAShellThatClosesLateEndsNoWorkersOfTheNext(t *testing.T) {
+	b := newBench(t, simulated(1))
+	first := b.query("q", small, ExecutorSpec{Command: "x", Control: "c"}).(*cluster)
+	first.Start(make([]dataflow.Resources, 1))
+	b.running(1)
+	second := b.query("q", small, ExecutorSpec{Command: "x", Control: "d"})
+	first.Close(0)
+	first.finish(0) // it returns, for it has nothing to wait for
+	b.mu.Lock()
+	q := b.core.queries["q"]
+	over := q == nil || q.closed
+	b.mu.Unlock()
+	if over {
+		t.Error("the query is closed, though it has another shell")
+	}
+	if n := len(second.Running()); n != 1 {
+		t.Errorf("%d workers run", n)
+	}
+}
+
 func TestWhatCannotBeIsRefused(t *testing.T) {
 	b := newBench(t, simulated(1))
 	for _, c := range []struct {

@@ -145,6 +145,10 @@ func (f *Framework) ID() (id string, up bool) {
 func (f *Framework) handle(e Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.handleLocked(e)
+}
+
+func (f *Framework) handleLocked(e Event) {
 	e.Now, e.Jitter = time.Now(), rand.Float64()
 	actions := f.core.Handle(e)
 	f.actions.put(actions...)

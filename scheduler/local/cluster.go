@@ -102,9 +102,6 @@ func (p *process) kill() {
 	}
 }
 
-// unableAgain is after how long users are told of another worker that cannot run the query.
-const unableAgain = 10 * time.Minute
-
 // Unable ends a worker that cannot run the query. That is a quick end, however long the worker has run. Users are told of the
 // first one, and now and then that it goes on so.
 func (c *Cluster) Unable(id scheduler.WorkerID, why string) {
@@ -112,7 +109,7 @@ func (c *Cluster) Unable(id scheduler.WorkerID, why string) {
 	if p := c.procs[id]; p != nil {
 		p.unable = true
 	}
-	if now := time.Now(); c.told.IsZero() || now.Sub(c.told) >= unableAgain {
+	if now := time.Now(); c.told.IsZero() || now.Sub(c.told) >= shell.TellAgain {
 		c.told = now
 		select {
 		case c.alerts <- fmt.Sprintf("worker %s cannot run the query: %s; another one is started", id, why):

@@ -9,6 +9,8 @@ import (
 
 	pb "github.com/mesos/mesos-go/api/v1/lib"
 	sched "github.com/mesos/mesos-go/api/v1/lib/scheduler"
+
+	"sluice/scheduler/shell"
 )
 
 // agent is what is known of an agent that has offered something.
@@ -118,12 +120,9 @@ func (c *Core) unable(u *Unable) {
 	c.kill(u.Worker)
 }
 
-// unableAgain is after how long the user is told again that a query cannot run on an agent.
-const unableAgain = 10 * time.Minute
-
 // tellUnable tells the user that a query cannot run on an agent, once in a while until one of its workers has run for some time.
 func (c *Core) tellUnable(q *query, w *worker, why string, pause time.Duration) {
-	if told, ok := q.unable[w.rec.Agent]; ok && c.now.Sub(told) < unableAgain {
+	if told, ok := q.unable[w.rec.Agent]; ok && c.now.Sub(told) < shell.TellAgain {
 		return
 	}
 	q.unable[w.rec.Agent] = c.now

@@ -35,13 +35,18 @@ func (s *Service) Stop(ctx context.Context, name string) (*api.Query, error) {
 		return nil, api.Errorf(api.Unavailable, "the query cannot be stopped: %v", err)
 	}
 	q.tell()
+	return q.awaitEnd(ctx), nil
+}
+
+// awaitEnd describes the query once it has ended, or when that takes longer than who asked is to wait.
+func (q *query) awaitEnd(ctx context.Context) *api.Query {
 	ctx, cancel := context.WithTimeout(ctx, cancelTime)
 	defer cancel()
 	select {
 	case <-q.over:
 	case <-ctx.Done():
 	}
-	return q.describe(), nil
+	return q.describe()
 }
 
 // Resume implements api.Backend.

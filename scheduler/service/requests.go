@@ -167,13 +167,7 @@ func (s *Service) Cancel(ctx context.Context, name string) (*api.Query, error) {
 		return nil, api.Errorf(api.Unavailable, "the query cannot be cancelled: %v", err)
 	}
 	q.halt(errCancelled)
-	ctx, cancel := context.WithTimeout(ctx, cancelTime)
-	defer cancel()
-	select {
-	case <-q.over:
-	case <-ctx.Done():
-	}
-	return q.describe(), nil
+	return q.awaitEnd(ctx), nil
 }
 
 // Drain implements api.Backend.

@@ -29,8 +29,8 @@ func (s *shell) expected() []dataflow.Resources {
 	return list
 }
 
-// failedAgain is after how long the user is told again that no worker can run.
-const failedAgain = 10 * time.Minute
+// TellAgain is after how long users are told again of workers that cannot run a query, if it goes on so.
+const TellAgain = 10 * time.Minute
 
 // failed are the workers in a row that could not run tasks, before any could.
 type failed struct {
@@ -54,7 +54,7 @@ func (s *shell) failedStart(why string) {
 		s.failure = fmt.Errorf("no worker process can run: %d of them have ended at once, the last with %q", f.n, why)
 	case took >= s.o.StartLimit:
 		s.failure = fmt.Errorf("no worker process can run: %d of them have failed within %v, the last with %q", f.n, took.Round(100*time.Millisecond), why)
-	case f.told.IsZero() || now.Sub(f.told) >= failedAgain:
+	case f.told.IsZero() || now.Sub(f.told) >= TellAgain:
 		f.told = now
 		s.o.Alert(fmt.Sprintf("no worker process can run so far: %d of them have failed, the last with %q. Others are started after growing pauses; if none can run within %v of the first, the query fails",
 			f.n, why, s.o.StartLimit))
